@@ -1,0 +1,544 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurmscope import config
+from slurmscope.auth import hash_password, hash_token
+from slurmscope.config import Config, ConfigError, Serve, Settings, dotenv_values, listen_address
+
+HASH = hash_password("sesame")
+TOKEN = hash_token("open-up")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings but the test's, whatever this machine has in /etc."""
+    monkeypatch.chdir(tmp_path)
+    here, system = config.PLACES
+    assert (here, system) == (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
+    monkeypatch.setattr(config, "PLACES", (here, tmp_path / "etc" / "slurmscope.toml"))
+
+
+def from_toml(text: str, env: Mapping[str, str] | None = None) -> Config:
+    Path("given.toml").write_text(text)
+    return config.load(Path("given.toml"), env=env or {})
+
+
+def problems(text: str = "", env: Mapping[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        from_toml(text, env)
+    assert str(caught.value).split("\n") == list(caught.value.problems)
+    return list(caught.value.problems)
+
+
+# Sources
+
+
+def test_defaults() -> None:
+    loaded = config.load(env={})
+    assert loaded.settings == Settings()
+    assert set(loaded.origins.values()) == {"default"}
+    assert loaded.settings.serve.listen == "127.0.0.1:9092"
+    assert (loaded.settings.poll.interval, loaded.settings.poll.slow_interval) == (10.0, 60.0)
+    assert (loaded.settings.slurm.timeout, loaded.settings.metrics.top) == (10.0, 100)
+    assert (loaded.settings.log.level, loaded.settings.metrics.compat) == ("info", True)
+
+
+def test_a_file_sets_what_it_names() -> None:
+    loaded = from_toml(
+        f"""
+        [slurm]
+        cluster = "alpha"
+        timeout = 5
+        [metrics]
+        compat = false
+        [serve]
+        users = {{ alice = "{HASH}" }}
+        tokens = ["{TOKEN}"]
+        """
+    )
+    assert loaded.settings.slurm.cluster == "alpha"
+    assert loaded.settings.slurm.timeout == 5.0
+    assert loaded.settings.metrics.compat is False
+    assert loaded.settings.serve.users == {"alice": HASH}
+    assert loaded.settings.serve.tokens == [TOKEN]
+    assert loaded.settings.poll == config.Poll()
+    assert loaded.origins["slurm.cluster"] == "given.toml"
+    assert loaded.origins["slurm.conf"] == "default"
+
+
+def test_later_sources_win_one_setting_at_a_time() -> None:
+    Path("given.toml").write_text(
+        "[metrics]\ntop = 1\n[poll]\ninterval = 11\nslow_interval = 100\n[log]\nlevel='error'"
+    )
+    Path("given.env").write_text("SLURMSCOPE_METRICS_TOP=2\nPOLL_LIMIT=12.\nLOGLEVEL=debug\n")
+    loaded = config.load(
+        Path("given.toml"),
+        env={"SLURMSCOPE_METRICS_TOP": "3", "POLL_LIMIT": "13"},
+        dotenv=Path("given.env"),
+        overrides={"metrics.top": "4", "serve.tls_cert": ""},
+    )
+    assert loaded.settings.metrics.top == 4
+    assert loaded.settings.poll.interval == 13.0
+    assert loaded.settings.log.level == "debug"
+    assert loaded.settings.poll.slow_interval == 100.0
+    assert loaded.origins["metrics.top"] == "command line: --top"
+    assert loaded.origins["serve.tls_cert"] == "command line: --tls-cert"
+    assert loaded.origins["poll.interval"] == "environment: POLL_LIMIT"
+    assert loaded.origins["log.level"] == "given.env: LOGLEVEL"
+    assert loaded.origins["poll.slow_interval"] == "given.toml"
+
+
+def test_the_file_of_this_folder_and_its_dotenv_are_found() -> None:
+    Path("slurmscope.toml").write_text("[metrics]\ntop = 7\n")
+    Path(".env").write_text("CLI_TIMEOUT=3\n")
+    loaded = config.load(env={})
+    assert loaded.settings.metrics.top == 7
+    assert loaded.origins["metrics.top"] == "slurmscope.toml"
+    assert loaded.origins["slurm.timeout"] == ".env: CLI_TIMEOUT"
+
+
+def test_the_file_of_the_system_is_used_when_this_folder_has_none(tmp_path: Path) -> None:
+    system = tmp_path / "etc" / "slurmscope.toml"
+    system.parent.mkdir()
+    system.write_text("[metrics]\ntop = 8\n")
+    assert config.load(env={}).origins["metrics.top"] == str(system)
+    Path("slurmscope.toml").write_text("[metrics]\ntop = 7\n")
+    assert config.load(env={}).settings.metrics.top == 7
+
+
+def test_the_file_may_be_named_by_a_variable() -> None:
+    Path("slurmscope.toml").write_text("[metrics]\ntop = 7\n")
+    Path("one.toml").write_text("[metrics]\ntop = 1\n")
+    Path("two.toml").write_text("[metrics]\ntop = 2\n")
+    Path(".env").write_text("SLURMSCOPE_CONFIG=one.toml\n")
+    assert config.load(env={}).settings.metrics.top == 1
+    assert config.load(env={"SLURMSCOPE_CONFIG": "two.toml"}).settings.metrics.top == 2
+    assert (
+        config.load(Path("slurmscope.toml"), env={"SLURMSCOPE_CONFIG": "two.toml"}).settings.metrics.top == 7
+    )
+
+
+def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("SLURMSCOPE_") or name in ("CLI_TIMEOUT", "POLL_LIMIT", "LOGLEVEL"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("SLURMSCOPE_SLURM_CLUSTER", "beta")
+    assert config.load().settings.slurm.cluster == "beta"
+
+
+def test_every_setting_has_a_variable() -> None:
+    Path("cert").touch()
+    env = {
+        "SLURMSCOPE_SLURM_CLUSTER": "alpha",
+        "SLURMSCOPE_SLURM_BIN_DIR": "/opt/slurm/bin",
+        "SLURMSCOPE_SLURM_CONF": "/etc/slurm.conf",
+        "SLURMSCOPE_SLURM_TIMEOUT": "2.5",
+        "SLURMSCOPE_POLL_INTERVAL": "20",
+        "SLURMSCOPE_POLL_SLOW_INTERVAL": "1e2",
+        "SLURMSCOPE_METRICS_COMPAT": "false",
+        "SLURMSCOPE_METRICS_TOP": "5",
+        "SLURMSCOPE_SERVE_LISTEN": ":80",
+        "SLURMSCOPE_SERVE_TLS_CERT": "cert",
+        "SLURMSCOPE_SERVE_TLS_KEY": "cert",
+        "SLURMSCOPE_SERVE_USERS": f"alice={HASH}, bob={HASH}",
+        "SLURMSCOPE_SERVE_TOKENS": f"{TOKEN}, {TOKEN},",
+        "SLURMSCOPE_LOG_LEVEL": "ERROR",
+        "SLURMSCOPE_LOG_FORMAT": "json",
+    }
+    loaded = config.load(env=env)
+    assert {origin.removeprefix("environment: ") for origin in loaded.origins.values()} == set(env)
+    assert msgspec.to_builtins(loaded.settings) == {
+        "slurm": {"cluster": "alpha", "bin_dir": "/opt/slurm/bin", "conf": "/etc/slurm.conf", "timeout": 2.5},
+        "poll": {"interval": 20.0, "slow_interval": 100.0},
+        "metrics": {"compat": False, "top": 5},
+        "serve": {
+            "listen": ":80",
+            "tls_cert": "cert",
+            "tls_key": "cert",
+            "users": {"alice": HASH, "bob": HASH},
+            "tokens": [TOKEN, TOKEN],
+        },
+        "log": {"level": "error", "format": "json"},
+    }
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10.", 10.0), ("10", 10.0), (" 7.5 ", 7.5)])
+def test_older_spellings_of_numbers(text: str, seconds: float) -> None:
+    loaded = config.load(env={"CLI_TIMEOUT": text, "POLL_LIMIT": text})
+    assert (loaded.settings.slurm.timeout, loaded.settings.poll.interval) == (seconds, seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "level"), [("warning", "warn"), ("WARNING", "warn"), ("Warn", "warn"), ("DEBUG", "debug")]
+)
+def test_spellings_of_log_levels(text: str, level: str) -> None:
+    assert config.load(env={"LOGLEVEL": text}).settings.log.level == level
+
+
+def test_the_full_name_wins_over_the_alias_in_one_place_only() -> None:
+    both = {"POLL_LIMIT": "20", "SLURMSCOPE_POLL_INTERVAL": "30"}
+    assert config.load(env=both).settings.poll.interval == 30.0
+    Path(".env").write_text("SLURMSCOPE_POLL_INTERVAL=30\nPOLL_LIMIT=25\n")
+    assert config.load(env={}).settings.poll.interval == 30.0
+    assert config.load(env={"POLL_LIMIT": "20"}).settings.poll.interval == 20.0
+
+
+def test_a_wrong_value_can_be_overridden() -> None:
+    assert from_toml("[poll]\ninterval = 'often'", {"POLL_LIMIT": "20"}).settings.poll.interval == 20.0
+
+
+# Wrong values
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[poll]\ninterval = 'often'", 'poll.interval: expected a number of at least 1, found "often"'),
+        ("[poll]\ninterval = 0.5", "poll.interval: expected a number of at least 1, found 0.5"),
+        ("[poll]\ninterval = inf", "poll.interval: expected a number of at least 1, found Infinity"),
+        ("[poll]\ninterval = true", "poll.interval: expected a number of at least 1, found true"),
+        ("[slurm]\ntimeout = 0", "slurm.timeout: expected a number above 0, found 0"),
+        ("[slurm]\ntimeout = nan", "slurm.timeout: expected a number above 0, found NaN"),
+        ("[slurm]\ncluster = 3", "slurm.cluster: expected text, found 3"),
+        ("[slurm]\ncluster = 2026-01-01", 'slurm.cluster: expected text, found "2026-01-01"'),
+        ("[metrics]\ntop = 0", "metrics.top: expected a whole number of at least 1, found 0"),
+        ("[metrics]\ntop = 1.5", "metrics.top: expected a whole number of at least 1, found 1.5"),
+        ("[metrics]\ntop = '5'", 'metrics.top: expected a whole number of at least 1, found "5"'),
+        ("[metrics]\ncompat = 'yes'", 'metrics.compat: expected true or false, found "yes"'),
+        ("[log]\nlevel = 'loud'", 'log.level: expected one of debug, info, warn, error, found "loud"'),
+        ("[log]\nformat = 'xml'", 'log.format: expected one of logfmt, json, found "xml"'),
+        (
+            "[serve]\nlisten = '9092'",
+            'serve.listen: expected host:port, such as 127.0.0.1:9092, [::1]:9092 or :9092, found "9092"',
+        ),
+        ("[serve]\nusers = 'x'", "serve.users: expected a table of text"),
+        ("[serve]\ntokens = 'x'", "serve.tokens: expected a list of text"),
+        ("poll = 3", "poll: expected a section, [poll]"),
+        ("[poll]\nintervall = 3", "poll.intervall: unknown setting, did you mean poll.interval?"),
+        ("[poll]\ntimeout = 3", "poll.timeout: unknown setting, did you mean slurm.timeout?"),
+        ("[pol]\ninterval = 3", "pol: unknown setting, did you mean poll?"),
+        ("listen = ':1'", "listen: unknown setting, did you mean serve.listen?"),
+        ("xyzzy = 3", "xyzzy: unknown setting"),
+        ('"a\\nb" = 3', '"a\\nb": unknown setting'),
+    ],
+)
+def test_a_wrong_file(text: str, problem: str) -> None:
+    assert problems(text) == [f"given.toml: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("POLL_LIMIT", "often", 'poll.interval: expected a number of at least 1, found "often"'),
+        ("POLL_LIMIT", "inf", 'poll.interval: expected a number of at least 1, found "inf"'),
+        ("POLL_LIMIT", "", 'poll.interval: expected a number of at least 1, found ""'),
+        ("CLI_TIMEOUT", "-1", 'slurm.timeout: expected a number above 0, found "-1"'),
+        ("LOGLEVEL", "loud", 'log.level: expected one of debug, info, warn, error, found "loud"'),
+        ("SLURMSCOPE_METRICS_COMPAT", "maybe", 'metrics.compat: expected true or false, found "maybe"'),
+        (
+            "SLURMSCOPE_METRICS_TOP",
+            "x\ny",
+            "metrics.top: expected a whole number of at least 1, found text of 3 characters",
+        ),
+        ("SLURMSCOPE_POLL_INTERVL", "3", "unknown variable, did you mean SLURMSCOPE_POLL_INTERVAL?"),
+        ("SLURMSCOPE_LISTEN", "3", "unknown variable, did you mean SLURMSCOPE_SERVE_LISTEN?"),
+        ("SLURMSCOPE_XYZZY", "3", "unknown variable"),
+    ],
+)
+def test_a_wrong_variable(name: str, value: str, problem: str) -> None:
+    assert problems(env={name: value}) == [f"environment: {name}: {problem}"]
+    Path(".env").write_text(f'{name}="{value}"' if "\n" not in value else f'{name}="x\\ny"')
+    assert problems() == [f".env: {name}: {problem}"]
+
+
+def test_wrong_overrides() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.load(env={}, overrides={"serve.listen": "nowhere", "serve.lisen": ":1"})
+    assert sorted(line.partition(", ")[0] for line in caught.value.problems) == [
+        "command line: --listen: serve.listen: expected host:port",
+        "command line: serve.lisen: unknown setting",
+    ]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    Path(".env").write_text("SLURMSCOPE_METRICS_TOP=none\nwhat is this\n")
+    found = problems(
+        "[poll]\ninterval = 'often'\nslow_interval = 'rarely'\n[log]\ncolour = true\n",
+        {"LOGLEVEL": "loud", "SLURMSCOPE_NOTHING_AT_ALL": ""},
+    )
+    assert sorted(line.partition(": expected")[0].partition(": unknown")[0] for line in found) == [
+        ".env: SLURMSCOPE_METRICS_TOP: metrics.top",
+        ".env: line 2",
+        "environment: LOGLEVEL: log.level",
+        "environment: SLURMSCOPE_NOTHING_AT_ALL",
+        "given.toml: log.colour",
+        "given.toml: poll.interval",
+        "given.toml: poll.slow_interval",
+    ]
+
+
+def test_syntax_errors_name_the_line() -> None:
+    assert problems("[poll]\ninterval = \n")[0].startswith("given.toml: not TOML: ")
+    assert "line 2" in problems("[poll]\ninterval = \n")[0]
+
+
+def test_files_that_were_asked_for_must_exist() -> None:
+    with pytest.raises(ConfigError, match=r"^none\.toml: no such file$"):
+        config.load(Path("none.toml"), env={})
+    with pytest.raises(ConfigError, match=r"^none\.toml: no such file$"):
+        config.load(env={"SLURMSCOPE_CONFIG": "none.toml"})
+    with pytest.raises(ConfigError, match=r"^none\.env: no such file$"):
+        config.load(env={}, dotenv=Path("none.env"))
+
+
+def test_files_that_cannot_be_read() -> None:
+    Path("folder.toml").mkdir()
+    Path(".env").write_bytes(b"A=\xff\n")
+    with pytest.raises(ConfigError) as caught:
+        config.load(Path("folder.toml"), env={})
+    assert caught.value.problems == (
+        ".env: expected text in UTF-8",
+        "folder.toml: cannot be read: Is a directory",
+    )
+
+
+def test_other_programs_variables_are_left_alone() -> None:
+    Path(".env").write_text("DATABASE_URL=postgres://x\nSLURMSCOPE_LAB_DIR=/lab\n")
+    env = {"PATH": "/bin", "SLURM_CONF": "/x", "slurmscope_poll_interval": "x", "SLURMSCOPE_LAB": "1"}
+    assert config.load(env=env).settings == Settings()
+
+
+def test_the_slow_interval_is_no_shorter_than_the_fast_one() -> None:
+    assert problems("[poll]\ninterval = 30\nslow_interval = 20") == [
+        "given.toml: poll.slow_interval: expected at least poll.interval, which is 30, found 20"
+    ]
+    assert problems(env={"POLL_LIMIT": "120"}) == [
+        "environment: POLL_LIMIT: poll.interval: expected at most poll.slow_interval, "
+        "which is 60 by default, found 120"
+    ]
+    assert from_toml("[poll]\ninterval = 30\nslow_interval = 30").settings.poll.slow_interval == 30.0
+
+
+def test_tls_needs_both_files_and_they_must_exist() -> None:
+    Path("cert").touch()
+    assert problems("[serve]\ntls_cert = 'cert'") == [
+        "given.toml: serve.tls_cert: expected serve.tls_key to be set too, found it empty"
+    ]
+    assert problems("[serve]\ntls_key = 'cert'") == [
+        "given.toml: serve.tls_key: expected serve.tls_cert to be set too, found it empty"
+    ]
+    assert problems("[serve]\ntls_cert = 'cert'\ntls_key = 'none'") == [
+        'given.toml: serve.tls_key: expected a file that exists and can be read, found "none"'
+    ]
+    assert from_toml("[serve]\ntls_cert = 'cert'\ntls_key = 'cert'").settings.serve.tls_key == "cert"
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"SLURMSCOPE_SERVE_USERS": "alice=hunter2"},
+        {"SLURMSCOPE_SERVE_USERS": "alice:hunter2"},
+        {"SLURMSCOPE_SERVE_USERS": "hunter2=alice"},
+        {"SLURMSCOPE_SERVE_USERS": f"hunter2:x={HASH}"},
+        {"SLURMSCOPE_SERVE_TOKENS": "hunter2"},
+        {"SLURMSCOPE_SERVE_TOKEN": "hunter2"},
+        {"SLURMSCOPE_SERVE_TLS_KEY": "-----BEGIN PRIVATE KEY-----\nhunter2\n"},
+    ],
+)
+def test_secrets_are_not_repeated(written: dict[str, str]) -> None:
+    found = "\n".join(problems(env=written))
+    assert "hunter2" not in found
+    assert found.startswith(f"environment: {next(iter(written))}: ")
+
+
+def test_secrets_in_a_file_are_not_repeated() -> None:
+    Path(".env").write_text("export hunter2\nA='hunter2\n")
+    found = problems('[serve]\nusers = { a = "hunter2" }\ntokens = ["hunter2", 3]\n')
+    assert len(found) == 4
+    assert "hunter2" not in "\n".join(found)
+
+
+def test_a_malformed_password_hash_says_how_to_make_one() -> None:
+    assert problems(f'[serve.users]\nalice = "{HASH}"\nbob = "hunter2"') == [
+        "given.toml: serve.users: expected a password hash for user 2 of 2: run `slurmscope hash-password`"
+    ]
+    assert problems(f'[serve]\ntokens = ["{TOKEN.upper()}"]')[0].startswith(
+        "given.toml: serve.tokens: expected a SHA-256 in 64 lower-case hex digits for token 1 of 1"
+    )
+
+
+def test_rows_show_every_setting_with_secrets_masked() -> None:
+    loaded = from_toml(
+        f'[serve.users]\n"alice b" = "{HASH}"\n',
+        {"SLURMSCOPE_SERVE_TOKENS": TOKEN, "SLURMSCOPE_SLURM_CONF": 'a"b'},
+    )
+    found = config.rows(loaded)
+    assert [key for key, _, _ in found] == [setting.key for setting in config.describe()]
+    assert ("serve.users", '{"alice b" = "********"}', "given.toml") in found
+    assert ("serve.tokens", '["********"]', "environment: SLURMSCOPE_SERVE_TOKENS") in found
+    assert ("poll.interval", "10.0", "default") in found
+    assert ("metrics.compat", "true", "default") in found
+    assert HASH not in str(found)
+    assert TOKEN not in str(found)
+    for key, value, _ in found:
+        assert "value" in tomllib.loads(f"value = {value}"), key
+
+
+def test_rows_can_be_printed_whatever_the_environment_held() -> None:
+    loaded = config.load(env={"SLURMSCOPE_SLURM_CONF": "/\udcff\x1b", "SLURMSCOPE_SLURM_CLUSTER": "Ålpha"})
+    assert loaded.settings.slurm.conf == "/\udcff\x1b"
+    found = {key: value for key, value, _ in config.rows(loaded)}
+    assert found["slurm.conf"] == r'"/\udcff\u001b"'
+    assert found["slurm.cluster"] == '"Ålpha"'
+
+
+# Description
+
+
+def test_every_setting_is_described() -> None:
+    described = {setting.key: setting for setting in config.describe()}
+    declared = msgspec.to_builtins(Settings())
+    assert list(described) == [f"{section}.{name}" for section, table in declared.items() for name in table]
+    for key, setting in described.items():
+        section, _, name = key.partition(".")
+        assert tomllib.loads(f"value = {setting.default}")["value"] == declared[section][name]
+        assert setting.description.endswith(".")
+        assert setting.env[0] == f"SLURMSCOPE_{section}_{name}".upper()
+    assert described["poll.interval"].env == ("SLURMSCOPE_POLL_INTERVAL", "POLL_LIMIT")
+    assert described["poll.interval"].type == "a number of at least 1"
+    assert described["log.level"].type == "one of debug, info, warn, error"
+    assert described["log.level"].env[1] == "LOGLEVEL"
+    assert described["slurm.timeout"].env[1] == "CLI_TIMEOUT"
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("127.0.0.1:9092", ("127.0.0.1", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
+        (":9092", ("", 9092)),
+        ("head-1.cluster.example:65535", ("head-1.cluster.example", 65535)),
+        ("localhost:0", ("localhost", 0)),
+    ],
+)
+def test_listen_address(listen: str, address: tuple[str, int]) -> None:
+    assert listen_address(config.load(env={"SLURMSCOPE_SERVE_LISTEN": listen}).settings) == address
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        "",
+        "9092",
+        "localhost",
+        "::1:9092",
+        "[::1]",
+        "[x]:1",
+        "[]:1",
+        "h:65536",
+        "h:-1",
+        "h:٣",
+        "a b:1",
+        "h:1\n",
+    ],
+)
+def test_addresses_that_are_none(listen: str) -> None:
+    assert problems(env={"SLURMSCOPE_SERVE_LISTEN": listen})
+    with pytest.raises(ConfigError):
+        listen_address(Settings(serve=Serve(listen=listen)))
+
+
+# .env
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=b", "b"),
+        ("  export A=b  ", "b"),
+        ("A = b", "b"),
+        ("A=", ""),
+        ("A=b c", "b c"),
+        ("A=b # comment", "b"),
+        ("A= # comment", ""),
+        ("A=b#c", "b#c"),
+        ("A=#c", "#c"),
+        ("A='b # c'  # comment", "b # c"),
+        ('A="b # c"', "b # c"),
+        (r"A='b\n'", r"b\n"),
+        (r'A="b\n\t\"\\ \$x \d"', 'b\n\t"\\ $x \\d'),
+        ("A=it's", "it's"),
+        ("A=b=c", "b=c"),
+        ("A=$B", "$B"),
+        ("A=b\r", "b"),
+        ("A=1\nA=2", "2"),
+        ("# A=1\n\n \nA=3", "3"),
+    ],
+)
+def test_dotenv_syntax(line: str, value: str) -> None:
+    assert dotenv_values(line, ".env") == {"A": value}
+
+
+@pytest.mark.parametrize(
+    "line", ["A", "=b", "export A", "1A=b", "A='b", 'A="b', 'A="b" c', "A='b'c", "A='b'#c", 'A="b\\"', "A: b"]
+)
+def test_unreadable_dotenv_lines_are_named(line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        dotenv_values(f"OK=1\n{line}\nOK=2\n{line}", "some.env")
+    assert caught.value.problems == tuple(
+        f"some.env: line {number}: expected NAME=value, with quotes closed" for number in (2, 4)
+    )
+
+
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused_as_dotenv(text: str) -> None:
+    try:
+        values = dotenv_values(text, ".env")
+    except ConfigError as error:
+        assert error.problems
+        assert all(problem.startswith(".env: line ") for problem in error.problems)
+    else:
+        assert len(values) <= text.count("\n") + 1
+
+
+@given(st.dictionaries(names, st.text()), st.sampled_from(["", "export "]), st.sampled_from(["", " # it's"]))
+def test_what_is_quoted_comes_back(values: dict[str, str], export: str, comment: str) -> None:
+    def quoted(value: str) -> str:
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
+
+    text = "\n".join(f"{export}{name}={quoted(value)}{comment}" for name, value in values.items())
+    assert dotenv_values(text, ".env") == values
+
+
+@given(names, st.text(st.characters(exclude_characters="'\n")))
+def test_what_is_in_single_quotes_is_literal(name: str, value: str) -> None:
+    assert dotenv_values(f"{name}='{value}'", ".env") == {name: value}
+
+
+@given(st.sampled_from([setting for s in config.describe() for setting in s.env]), st.text())
+def test_any_text_in_a_variable_is_read_or_refused_by_name(name: str, value: str) -> None:
+    try:
+        config.load(env={name: value})
+    except ConfigError as error:
+        assert len(error.problems) == 1
+        assert error.problems[0].startswith(f"environment: {name}: ")
+        assert error.problems[0].isprintable()
