@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Families of metrics, and the bytes that Prometheus reads.
+
+A page is a row of chunks. A chunk is rendered when one of the parts that it is made of was read anew, and is then
+served as it is, plain or compressed, to any number of scrapers. Only the last chunk of a page is made for each
+request: the ages of the data and what this process uses.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Generic, TypeVar
+
+import msgspec
+
+V = TypeVar("V")
+
+GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+class Histogram(msgspec.Struct):
+    """Counts below each bound, not yet summed up."""
+
+    bounds: tuple[float, ...]
+    counts: list[int]  # one more than bounds: the last is for all that is above
+    sum: float = 0.0
+
+    @classmethod
+    def empty(cls, bounds: tuple[float, ...]) -> Histogram:
+        return cls(bounds, [0] * (len(bounds) + 1))
+
+    def observe(self, value: float, times: int = 1) -> None:
+        at = 0
+        while at < len(self.bounds) and value > self.bounds[at]:
+            at += 1
+        self.counts[at] += times
+        self.sum += value * times
+
+
+Value = int | float | Histogram | None
+Sample = tuple[tuple[str, ...], Value]
+
+
+class Family(msgspec.Struct, Generic[V], frozen=True):
+    """One row of the table of metrics. `cluster` is the first label of all and is not listed."""
+
+    name: str
+    type: str
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[V], Iterable[Sample]]  # a value of None is unknown and is left out
+
+
+class Topic(msgspec.Struct, Generic[V], frozen=True):
+    """Families that are made of the same parts, and so change together."""
+
+    name: str
+    needs: frozenset[str]  # parts of the snapshot; empty: made for each request
+    families: tuple[Family[V], ...]
+
+    @property
+    def counts(self) -> bool:
+        """It has counters, which are all that the two formats write differently."""
+        return any(family.type == COUNTER for family in self.families)
+
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_escaped: dict[str, str] = {}
+
+
+def _escape(value: str) -> str:
+    """Label values repeat by the thousand; most need nothing done."""
+    found = _escaped.get(value)
+    if found is None:
+        if len(_escaped) > 200_000:
+            _escaped.clear()
+        found = _escaped[value] = value.translate(_ESCAPES)
+    return found
+
+
+def _number(value: float) -> str:
+    if value == inf:
+        return "+Inf"
+    if value == -inf:
+        return "-Inf"
+    return "NaN" if value != value else repr(value)
+
+
+def _histogram_lines(name: str, labels: str, found: Histogram) -> Iterable[str]:
+    below = 0
+    for bound, count in zip((*found.bounds, inf), found.counts, strict=True):
+        below += count
+        yield f'{name}_bucket{{{labels},le="{_number(float(bound))}"}} {below}\n'
+    yield f"{name}_count{{{labels}}} {below}\n"
+    yield f"{name}_sum{{{labels}}} {_number(found.sum)}\n"
+
+
+def _family_lines(family: Family[V], view: V, cluster: str, openmetrics: bool) -> list[str]:
+    name, kind, told = family.name, family.type, family.help
+    shown = name
+    if openmetrics and kind == COUNTER:
+        # there a counter's family is named without the suffix that its samples must have
+        shown = name.removesuffix("_total")
+        if shown == name:
+            kind = "unknown"
+    lines = [f"# HELP {shown} {told}\n# TYPE {shown} {kind}\n"]
+    first = f'cluster="{_escape(cluster)}"'
+    template = "".join(
+        (
+            name,
+            "{",
+            first.replace("%", "%%"),
+            *(f',{label}="%s"' for label in family.labels),
+            "} %s\n",
+        )
+    )
+    for labels, value in family.samples(view):
+        if value.__class__ is int:
+            lines.append(template % (*map(_escape, labels), value))
+        elif value.__class__ is float:
+            lines.append(template % (*map(_escape, labels), _number(value)))
+        elif isinstance(value, Histogram):
+            pairs = zip(family.labels, labels, strict=True)
+            text = ",".join((first, *(f'{label}="{_escape(one)}"' for label, one in pairs)))
+            lines.extend(_histogram_lines(name, text, value))
+    return lines if len(lines) > 1 else []  # a family without samples says nothing
+
+
+def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> bytes:
+    lines: list[str] = []
+    for family in topic.families:
+        lines += _family_lines(family, view, cluster, openmetrics)
+    # what is in a name may be anything, but a page is UTF-8
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+class Chunk:
+    """Some of a page's bytes, plain and as a piece of a deflate stream that other pieces can follow."""
+
+    def __init__(self, plain: bytes) -> None:
+        self.plain = plain
+        packer = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
+        # a full flush ends on a whole byte and forgets what came before, so that pieces may be joined
+        self.deflated = packer.compress(plain) + packer.flush(zlib.Z_FULL_FLUSH)
+
+
+_GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
+_DEFLATE_END = b"\x03\x00"
+
+
+class Page:
+    """The chunks of a page that are ready. The same for all scrapers until the next poll."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = [chunk for chunk in chunks if chunk.plain]
+        crc = size = 0
+        for chunk in self._chunks:
+            crc = zlib.crc32(chunk.plain, crc)
+            size += len(chunk.plain)
+        self._checksum = crc, size
+
+    def body(self, last: bytes, *, gzip: bool) -> list[bytes]:
+        """The page in pieces, with `last` behind what was ready."""
+        if not gzip:
+            return [*(chunk.plain for chunk in self._chunks), last]
+        crc, size = self._checksum
+        tail = struct.pack("<II", zlib.crc32(last, crc), (size + len(last)) & 0xFFFFFFFF)
+        pieces = [chunk.deflated for chunk in self._chunks]
+        return [_GZIP_HEAD, *pieces, Chunk(last).deflated, _DEFLATE_END + tail]

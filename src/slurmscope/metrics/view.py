@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of the catalogue look at: a snapshot, what was counted over time, and sums made once."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import msgspec
+
+from slurmscope.metrics.exposition import Histogram
+from slurmscope.metrics.tally import WAIT_BOUNDS, Tally
+from slurmscope.model import PENDING, Cost, Job, Node, Reservation, Snapshot
+from slurmscope.slurm.values import hosts
+
+OTHER = "other"  # the label of all that a cap leaves out
+
+
+class Amount(msgspec.Struct, gc=False):
+    """Jobs (tasks, that is) and what they hold or ask for."""
+
+    jobs: int = 0
+    cpus: int = 0
+    memory: int = 0
+    nodes: int = 0
+    gpus: dict[str, int] = {}
+
+    def add(self, other: Amount) -> None:
+        self.jobs += other.jobs
+        self.cpus += other.cpus
+        self.memory += other.memory
+        self.nodes += other.nodes
+        for kind, count in other.gpus.items():
+            self.gpus[kind] = self.gpus.get(kind, 0) + count
+
+
+Amounts = dict[tuple[str, ...], Amount]
+
+
+class Group(msgspec.Struct, frozen=True, gc=False):
+    """Jobs that are alike in all that is counted."""
+
+    partition: str
+    account: str
+    qos: str
+    user: str
+    state: str
+    reason: str | None
+
+
+class Queue:
+    """Sums over the jobs. One pass makes groups, of which there are few; everything else is made of those."""
+
+    def __init__(self, jobs: Iterable[Job], now: float) -> None:
+        groups: dict[tuple[str, str, str, str, str, str | None], Amount] = {}
+        self.oldest: dict[str, float] = {}
+        self.ages: dict[str, Histogram] = {}
+        for job in jobs:
+            key = (job.partition, job.account, job.qos, job.user, job.state, job.reason)
+            amount = groups.get(key)
+            if amount is None:
+                amount = groups[key] = Amount(gpus={})
+            tasks = job.tasks
+            amount.jobs += tasks
+            amount.cpus += job.cpus * tasks
+            amount.memory += (job.memory or 0) * tasks
+            amount.nodes += job.nodes * tasks
+            for kind, count in job.gpus.items():
+                amount.gpus[kind] = amount.gpus.get(kind, 0) + count * tasks
+            if job.state == PENDING and job.eligible_time is not None and job.eligible_time <= now:
+                self._wait(job, now - job.eligible_time)
+        self.groups = [(Group(*key), amount) for key, amount in groups.items()]
+
+    def _wait(self, job: Job, age: float) -> None:
+        for partition in job.partitions:
+            if age > self.oldest.get(partition, -1):
+                self.oldest[partition] = age
+            ages = self.ages.get(partition)
+            if ages is None:
+                ages = self.ages[partition] = Histogram.empty(WAIT_BOUNDS)
+            ages.observe(age, job.tasks)
+
+    def by(self, labels: Callable[[Group], Iterable[tuple[str, ...]]]) -> Amounts:
+        """Sums by what `labels` makes of a group. A job that waits in two partitions may be counted in both."""
+        sums: Amounts = {}
+        for group, amount in self.groups:
+            for key in labels(group):
+                if key not in sums:
+                    sums[key] = Amount(gpus={})
+                sums[key].add(amount)
+        return sums
+
+    def capped(self, name: Callable[[Group], str], most: int) -> tuple[Amounts, int]:
+        """Sums by a name and the state, the names beyond the `most` busiest as one; and how many those are."""
+        weights: dict[str, int] = defaultdict(int)
+        for group, amount in self.groups:
+            # who holds or wants most comes first; a job counts too, for those that hold nothing any more
+            weights[name(group)] += amount.cpus + amount.jobs
+        ranked = sorted(weights, key=lambda one: (-weights[one], one))
+        named = set(ranked[:most])
+        sums = self.by(lambda group: [(one if (one := name(group)) in named else OTHER, group.state)])
+        return sums, len(ranked) - len(named)
+
+
+class Requests(msgspec.Struct):
+    """What was asked of this process over HTTP."""
+
+    total: dict[int, int] = {}
+    in_flight: int = 0
+
+
+class View:
+    """One snapshot as the catalogue sees it."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        tally: Tally,
+        costs: dict[str, Cost],
+        requests: Requests,
+        now: float,
+        *,
+        up: bool,
+        top: int,
+        queue: Queue | None,
+        dropped: dict[str, int],
+    ) -> None:
+        self.snapshot = snapshot
+        self.tally = tally
+        self.costs = costs
+        self.requests = requests
+        self.now = now
+        self.up = up
+        self.top = top
+        self._queue = queue
+        self.dropped = dropped  # series that a cap left out, by family; the functions that cap fill it in
+
+    @cached_property
+    def queue(self) -> Queue:
+        return self._queue or Queue(self.jobs, self.now)
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return self.snapshot.jobs.value or ()
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.snapshot.nodes.value or ()
+
+    @cached_property
+    def partitions(self) -> list[str]:
+        """The partitions that there are, those without nodes or jobs too."""
+        found = [partition.name for partition in self.snapshot.partitions.value or ()]
+        return found or sorted({name for node in self.nodes for name in node.partitions})
+
+    @cached_property
+    def active_reservations(self) -> list[Reservation]:
+        return [one for one in self.snapshot.reservations.value or () if one.active(self.now)]
+
+    @cached_property
+    def reserved(self) -> dict[str, str]:
+        """The active reservation of each node that is in one; the first, where there are several."""
+        found: dict[str, str] = {}
+        for reservation in self.active_reservations:
+            for host in hosts(reservation.node_list):
+                found.setdefault(host, reservation.name)
+        return found
+
+    @cached_property
+    def nodes_of(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {name: [] for name in self.partitions}
+        for node in self.nodes:
+            for partition in node.partitions:
+                found.setdefault(partition, []).append(node)
+        return found
+
+    def age(self, part: str) -> float | None:
+        time = self.snapshot.part(part).time
+        return None if time is None else max(0.0, self.now - time)
+
+    @cached_property
+    def own_user(self) -> str:
+        """The name under which slurmctld sees our questions."""
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return str(os.geteuid())

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The loop that asks a cluster: when, how often, and what is kept when it does not answer.
+
+One poll serves every reader. The commands of a poll run side by side, and there is never more than one poll at a
+time. slurmctld is protected three ways:
+
+- a floor between polls, and rest after a slow one (`_REST` times what it took);
+- a part that fails alone is asked for at growing intervals;
+- when slurmctld answers nothing at all, only `scontrol ping` is run, once an interval. That costs it next to
+  nothing, and the poll in which it answers again asks for everything, so that nobody waits for a back-off to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from slurmscope.config import Settings
+from slurmscope.logs import fields
+from slurmscope.model import PARTS, Config, Cost, Part, Snapshot
+from slurmscope.slurm.commands import BY_PART, FAST, RARE, SLOW
+from slurmscope.slurm.source import Reading, Source, SourceError
+from slurmscope.slurm.transport import NotFound, TransportError
+
+log = logging.getLogger(__name__)
+
+FAST_PARTS = tuple(part for part in PARTS if BY_PART[part].every == FAST)
+_PING = "controllers"
+_REST = 4
+_LONGEST_REST = 300.0
+_HOUR = 3600.0
+
+
+class Poll:
+    """Asks `source` for the parts of a snapshot as they fall due, and hands each new snapshot to `publish`."""
+
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings,
+        publish: Callable[[Snapshot, frozenset[str]], Awaitable[None]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.snapshot = Snapshot(cluster=settings.slurm.cluster)
+        self.costs = {part: Cost() for part in PARTS}
+        self.polls = 0
+        self._source = source
+        self._publish = publish
+        self._clock = clock
+        slow = max(settings.poll.interval, settings.poll.slow_interval)
+        self._interval = settings.poll.interval
+        self._intervals = {FAST: settings.poll.interval, SLOW: slow, RARE: max(slow, _HOUR)}
+        self._named = bool(settings.slurm.cluster)
+        self._due = dict.fromkeys(PARTS, 0.0)
+        self._absent: set[str] = set()  # parts whose command is not there
+        self._down = False
+        self._running = asyncio.Lock()
+
+    @property
+    def up(self) -> bool:
+        """slurmctld answered all that is asked of it at every poll, the last time."""
+        return not self._down and all(self.snapshot.part(part).good for part in FAST_PARTS)
+
+    async def run(self) -> None:
+        """Polls until it is cancelled."""
+        while True:
+            started = time.monotonic()
+            await self.once()
+            took = time.monotonic() - started
+            rest = self._interval - took
+            if not self._down and rest < _REST * took:
+                rest = min(_REST * took, _LONGEST_REST)
+                log.info("slurmctld is slow, resting", extra=fields(poll_seconds=took, rest_seconds=rest))
+            await asyncio.sleep(max(rest, min(1.0, self._interval)))
+
+    async def once(self) -> None:
+        """One poll: all that is due, side by side."""
+        async with self._running:
+            self.polls += 1
+            if self._down:
+                await self._ask([_PING])
+                if not self._answering():
+                    await self._age()
+                    return
+                log.info("slurmctld answers again", extra=fields(cluster=self.snapshot.cluster))
+                self._down = False
+                self._due = dict.fromkeys(PARTS, 0.0)
+            now = time.monotonic()
+            # a little early is due as well: the sleep between polls is not exact
+            await self._ask([part for part in PARTS if self._due[part] <= now + self._interval / 10])
+            if not any(self.snapshot.part(part).good for part in FAST_PARTS) and not self._unaskable():
+                self._down = True
+                log.warning("slurmctld does not answer", extra=fields(cluster=self.snapshot.cluster))
+
+    def _answering(self) -> bool:
+        controllers = self.snapshot.controllers
+        return controllers.good and any(one.up for one in controllers.value or ())
+
+    def _unaskable(self) -> bool:
+        """The fault is here (no such command), so that pinging would not tell when it is over."""
+        return self._absent.issuperset(FAST_PARTS)
+
+    async def _age(self) -> None:
+        """Parts that were not even asked for, for slurmctld is down, are told so."""
+        error = "slurmctld does not answer"
+        changed = {
+            part: msgspec.structs.replace(self.snapshot.part(part), error=error)
+            for part in PARTS
+            if part != _PING and BY_PART[part].argv[0] != "sacctmgr" and self.snapshot.part(part).error is None
+        }
+        self.snapshot = self.snapshot.replaced(**changed)
+        await self._publish(self.snapshot, frozenset())
+
+    async def _ask(self, parts: list[str]) -> None:
+        results = await asyncio.gather(*(self._read(part) for part in parts))
+        fresh = {part: new for part, new in zip(parts, results, strict=True)}
+        self.snapshot = self.snapshot.replaced(**fresh)
+        config: Config | None = self.snapshot.config.value
+        if config is not None and not self._named:
+            self.snapshot = msgspec.structs.replace(self.snapshot, cluster=config.cluster)
+        await self._publish(self.snapshot, frozenset(part for part in parts if fresh[part].error is None))
+
+    async def _read(self, part: str) -> Part[Any]:
+        before: Part[Any] = self.snapshot.part(part)
+        cost = self.costs[part]
+        started = time.monotonic()
+        reading: Reading | None = None
+        error = None
+        try:
+            reading = await self._source.read(part)
+            self._absent.discard(part)
+        except (TransportError, SourceError) as caught:
+            error = str(caught)
+            if isinstance(caught, NotFound):
+                self._absent.add(part)
+        took = time.monotonic() - started
+        cost.runs += 1
+        cost.seconds += took
+        cost.last_seconds = took
+        every = self._intervals[BY_PART[part].every]
+        if reading is None:
+            cost.failures += 1
+            failures = before.failures + 1
+            backoff = min(every * 2 ** min(failures - 1, 8), max(every, _LONGEST_REST))
+            self._due[part] = started + backoff
+            if before.error != error:
+                log.warning("could not read", extra=fields(part=part, error=error, retry_seconds=backoff))
+            return msgspec.structs.replace(before, error=error, failures=failures, seconds=took)
+        if before.error is not None:
+            log.info("can be read again", extra=fields(part=part))
+        cost.bytes += reading.bytes
+        cost.rows_skipped += reading.rows_skipped
+        self._due[part] = started + every
+        return Part(reading.value, self._clock(), reading.source, took, reading.rows_skipped)

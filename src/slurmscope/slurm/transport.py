@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""How a command of the table is run and its answer fetched.
+
+    TransportError
+      NotFound    the program is not there
+      TimedOut    it was killed, with its children, when its time was up
+      Failed      it ended with a status that is no answer
+      TooLong     it printed more than any cluster can have to say
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from typing import Protocol
+
+import msgspec
+
+from slurmscope.slurm.commands import ENVIRONMENT, Command
+from slurmscope.slurm.text import Marks, decode
+
+MOST_BYTES = 1 << 30
+_CHUNK = 1 << 20
+
+
+class TransportError(Exception):
+    pass
+
+
+class NotFound(TransportError):
+    pass
+
+
+class TimedOut(TransportError):
+    pass
+
+
+class Failed(TransportError):
+    pass
+
+
+class TooLong(TransportError):
+    pass
+
+
+class Output(msgspec.Struct):
+    data: bytes
+    warnings: str  # what it said on stderr although it succeeded
+    seconds: float
+
+
+class Transport(Protocol):
+    async def run(self, command: Command, marks: Marks) -> Output: ...
+
+
+class Local:
+    """Runs the commands on this machine."""
+
+    def __init__(self, bin_dir: str = "", conf: str = "", timeout: float = 10.0) -> None:
+        home = os.environ.get("SLURM_HOME", "")
+        self._path = bin_dir or (os.path.join(home, "bin") if home else "")  # noqa: PTH118 - given to which()
+        self._timeout = timeout
+        self._environment = {**os.environ, **ENVIRONMENT, **({"SLURM_CONF": conf} if conf else {})}
+
+    def _program(self, name: str) -> str:
+        found = shutil.which(name, path=self._path or None)
+        if found is None:
+            where = self._path or "PATH"
+            raise NotFound(
+                f"{name} not found in {where}: set slurm.bin_dir (or SLURM_HOME) to where Slurm is installed"
+            )
+        return found
+
+    async def run(self, command: Command, marks: Marks) -> Output:
+        program, *arguments = command.arguments(marks)
+        started = time.monotonic()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._program(program),
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment,
+                limit=_CHUNK,
+                start_new_session=True,  # so that its children can be killed with it
+            )
+        except OSError as error:
+            raise NotFound(f"{program} cannot be run: {error}") from error
+        try:
+            async with asyncio.timeout(self._timeout):
+                data, complaints = await asyncio.gather(
+                    _read(process.stdout), _read(process.stderr), return_exceptions=False
+                )
+                status = await process.wait()
+        except TimeoutError:
+            raise TimedOut(
+                f"{program} was killed after {self._timeout:g} s (slurm.timeout); is slurmctld slow?"
+            ) from None
+        finally:
+            await _kill(process)
+        said = decode(complaints).strip()
+        if status not in command.good:
+            raise Failed(f"{program} exited with {status}: {said or decode(data)[-500:].strip() or 'no message'}")
+        return Output(data, said, time.monotonic() - started)
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MOST_BYTES:
+            raise TooLong(f"more than {MOST_BYTES >> 20} MiB of output")
+    return b"".join(chunks)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Nothing of the command is left behind: a grandchild that holds the pipe open goes too."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode is None:
+        await process.wait()
