@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 _SALT_BYTES = 16
 _HASH_BYTES = 32
-_STORED = re.compile(
-    r"scrypt\$([0-9]{1,7})\$([0-9]{1,2})\$([0-9]{1,2})\$([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+)"
-)
+_STORED = re.compile(r"scrypt\$([0-9]{1,7})\$([0-9]{1,2})\$([0-9]{1,2})\$([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+)")
 _TOKEN_HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The settings: one typed tree, read from a TOML file, a `.env` file, the environment and the command line.
+"""How the settings come to their values: read from a TOML file, a `.env` file, the environment and the command line.
 
 Later sources win. `describe` gives the tree to the documentation and `rows` a loaded one to the operator.
 """
@@ -14,13 +14,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from msgspec import Meta
 from msgspec import inspect as types
 
 from slurmscope import auth
+from slurmscope.settings import Settings
 
 PLACES = (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
 """Where the TOML file is looked for when none is named."""
@@ -38,112 +38,6 @@ class ConfigError(Exception):
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
-
-
-class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    cluster: Annotated[
-        str, Meta(description="Name used as the `cluster` label. Empty: Slurm is asked for it.")
-    ] = ""
-    bin_dir: Annotated[
-        str,
-        Meta(
-            description="Folder of squeue, scontrol and the others. "
-            "Empty: `$SLURM_HOME/bin` if that is set, else the `PATH`."
-        ),
-    ] = ""
-    conf: Annotated[
-        str,
-        Meta(
-            description="The slurm.conf that commands are given as `SLURM_CONF`. "
-            "Empty: as the environment has it."
-        ),
-    ] = ""
-    timeout: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Seconds before a Slurm command is killed, with its children.",
-            extra={"alias": "CLI_TIMEOUT"},
-        ),
-    ] = 10.0
-
-
-class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    interval: Annotated[
-        float,
-        Meta(
-            ge=1,
-            description="Seconds between polls of jobs, nodes and scheduler: "
-            "the floor that protects slurmctld, however often Prometheus scrapes.",
-            extra={"alias": "POLL_LIMIT"},
-        ),
-    ] = 10.0
-    slow_interval: Annotated[
-        float,
-        Meta(
-            ge=1,
-            description="Seconds between polls of limits, shares, partitions, reservations, licences "
-            "and slurmdbd statistics. At least `poll.interval`.",
-        ),
-    ] = 60.0
-
-
-class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    compat: Annotated[
-        bool, Meta(description="Whether the default page has the names of rivosinc's exporter too.")
-    ] = True
-    top: Annotated[
-        int,
-        Meta(
-            ge=1,
-            description="Per-user and per-account families name this many of the busiest; "
-            "the rest are summed as `other`.",
-        ),
-    ] = 100
-
-
-class Serve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    listen: Annotated[
-        str,
-        Meta(
-            description="Address to listen on: `host:port`, `[::1]:9092` for IPv6, "
-            "`:9092` for all interfaces."
-        ),
-    ] = "127.0.0.1:9092"
-    tls_cert: Annotated[
-        str, Meta(description="File of the TLS certificate chain (PEM). Empty: plain HTTP.")
-    ] = ""
-    tls_key: Annotated[str, Meta(description="File of the certificate's private key (PEM).")] = ""
-    users: Annotated[
-        dict[str, str],
-        Meta(
-            description="Names and password hashes (`slurmscope hash-password`) for HTTP Basic. "
-            "With neither users nor tokens, everyone may read.",
-            extra={"secret": True},
-        ),
-    ] = {}
-    tokens: Annotated[
-        list[str],
-        Meta(description="SHA-256 hashes, in hex, of the bearer tokens accepted.", extra={"secret": True}),
-    ] = []
-
-
-class Log(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    level: Annotated[
-        Literal["debug", "info", "warn", "error"],
-        Meta(description="The least severe messages that are logged.", extra={"alias": "LOGLEVEL"}),
-    ] = "info"
-    format: Annotated[Literal["logfmt", "json"], Meta(description="How a line of the log is written.")] = (
-        "logfmt"
-    )
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    slurm: Slurm = Slurm()
-    poll: Poll = Poll()
-    metrics: Metrics = Metrics()
-    serve: Serve = Serve()
-    log: Log = Log()
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -445,9 +339,7 @@ class _Wrong(Exception):
 
 def _converted(key: str, field: _Field, found: _Found) -> object:
     try:
-        value = (
-            _parsed(key, field, found.value) if isinstance(found.value, str) and found.text else found.value
-        )
+        value = _parsed(key, field, found.value) if isinstance(found.value, str) and found.text else found.value
         value = msgspec.convert(value, field.hint, strict=not found.text)
     except (ValueError, msgspec.ValidationError):
         raise _wrong(field, field.words, found.value) from None
@@ -550,18 +442,13 @@ def _conflicts(values: Mapping[str, Any], origins: Mapping[str, str]) -> list[st
     """What is wrong between settings that are right one by one."""
     problems = []
     fast, slow = values.get("poll.interval"), values.get("poll.slow_interval")
-    if fast is not None and slow is not None and slow < fast:
-        # the blame goes to a line that somebody wrote
-        if origins["poll.slow_interval"] == "default":
-            problems.append(
-                f"{origins['poll.interval']}: poll.interval: expected at most poll.slow_interval, "
-                f"which is {slow:g} by default, found {fast:g}"
-            )
-        else:
-            problems.append(
-                f"{origins['poll.slow_interval']}: poll.slow_interval: expected at least poll.interval, "
-                f"which is {fast:g}, found {slow:g}"
-            )
+    # a default that is too short is stretched by the poll: POLL_LIMIT alone must be enough to slow everything down
+    chosen = origins["poll.slow_interval"] != "default"
+    if chosen and fast is not None and slow is not None and slow < fast:
+        problems.append(
+            f"{origins['poll.slow_interval']}: poll.slow_interval: expected at least poll.interval, "
+            f"which is {fast:g}, found {slow:g}"
+        )
     for one, other in [("serve.tls_cert", "serve.tls_key"), ("serve.tls_key", "serve.tls_cert")]:
         if values.get(one) and values.get(other) == "":
             problems.append(f"{origins[one]}: {one}: expected {other} to be set too, found it empty")

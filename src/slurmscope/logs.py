@@ -43,9 +43,7 @@ class Once:
         self._limit = limit
         self._seen: OrderedDict[Hashable, None] = OrderedDict()
 
-    def __call__(
-        self, logger: logging.Logger, level: int, key: Hashable, msg: str, /, **values: object
-    ) -> bool:
+    def __call__(self, logger: logging.Logger, level: int, key: Hashable, msg: str, /, **values: object) -> bool:
         """Whether the record was logged."""
         new = key not in self._seen
         self._seen[key] = None

@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.config import Settings
 from slurmscope.logs import fields
 from slurmscope.model import PARTS, Config, Cost, Part, Snapshot
+from slurmscope.settings import Settings
 from slurmscope.slurm.commands import BY_PART, FAST, RARE, SLOW
 from slurmscope.slurm.source import Reading, Source, SourceError
 from slurmscope.slurm.transport import NotFound, TransportError
@@ -119,7 +119,7 @@ class Poll:
 
     async def _ask(self, parts: list[str]) -> None:
         results = await asyncio.gather(*(self._read(part) for part in parts))
-        fresh = {part: new for part, new in zip(parts, results, strict=True)}
+        fresh = dict(zip(parts, results, strict=True))
         self.snapshot = self.snapshot.replaced(**fresh)
         config: Config | None = self.snapshot.config.value
         if config is not None and not self._named:

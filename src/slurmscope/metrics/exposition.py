@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
+from math import inf, isnan
 from typing import Generic, TypeVar
 
 import msgspec
@@ -89,7 +89,7 @@ def _number(value: float) -> str:
         return "+Inf"
     if value == -inf:
         return "-Inf"
-    return "NaN" if value != value else repr(value)
+    return "NaN" if isnan(value) else repr(value)
 
 
 def _histogram_lines(name: str, labels: str, found: Histogram) -> Iterable[str]:

@@ -21,9 +21,7 @@ def _parts(value: Callable[[View, str], float | None]) -> Callable[[View], Itera
 
 
 def _costs(value: Callable[[Cost], float | None]) -> Callable[[View], Iterable[Sample]]:
-    return lambda view: (
-        ((part, BY_PART[part].argv[0]), value(cost)) for part, cost in view.costs.items() if cost.runs
-    )
+    return lambda view: (((part, BY_PART[part].argv[0]), value(cost)) for part, cost in view.costs.items() if cost.runs)
 
 
 def _controllers(view: View) -> Iterable[Sample]:
@@ -105,7 +103,8 @@ class _Process:
         self.started = boot + int(stat[19]) / _TICKS
         self.files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no need for paths
         self.most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.most_virtual = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        self.most_virtual = 2**64 - 1 if limit == resource.RLIM_INFINITY else limit
 
 
 def _process(value: Callable[[_Process], float]) -> Callable[[View], Iterable[Sample]]:

@@ -92,9 +92,7 @@ def _flag_counts(view: View) -> Iterable[Sample]:
     return found.items()
 
 
-def _sums(
-    view: View, uses: Callable[[Node], Iterable[tuple[tuple[str, ...], int]]]
-) -> Iterable[Sample]:
+def _sums(view: View, uses: Callable[[Node], Iterable[tuple[tuple[str, ...], int]]]) -> Iterable[Sample]:
     """Sums of what `uses` gives of each node, by its state, flags and reservation."""
     found: dict[tuple[str, ...], int] = defaultdict(int)
     for node in view.nodes:
@@ -116,9 +114,7 @@ def _gpu_sums(view: View) -> Iterable[Sample]:
     return _sums(
         view,
         lambda node: [
-            ((gpu_type(kind), use), count)
-            for kind, uses in node.gpu_use().items()
-            for use, count in uses.items()
+            ((gpu_type(kind), use), count) for kind, uses in node.gpu_use().items() for use, count in uses.items()
         ],
     )
 

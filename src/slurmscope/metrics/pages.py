@@ -24,9 +24,7 @@ class Pages:
     when they are first asked for.
     """
 
-    def __init__(
-        self, *, compat: bool = True, top: int = 100, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, *, compat: bool = True, top: int = 100, clock: Callable[[], float] = time.time) -> None:
         self.requests = Requests(total={})
         self.costs: dict[str, Cost] = {}
         self.up: Callable[[], bool] = lambda: False

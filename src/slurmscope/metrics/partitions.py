@@ -79,9 +79,7 @@ def _startable(view: View) -> Iterator[tuple[str, list[Node]]]:
         )
 
 
-def _free(
-    fold: Callable[[Iterable[int]], int], value: Callable[[Node], int]
-) -> Callable[[View], Iterable[Sample]]:
+def _free(fold: Callable[[Iterable[int]], int], value: Callable[[Node], int]) -> Callable[[View], Iterable[Sample]]:
     return lambda view: (((name,), fold([value(node) for node in nodes])) for name, nodes in _startable(view))
 
 

@@ -114,21 +114,22 @@ LICENSES: Topic[View] = Topic(
 
 
 def _reservation(value: Callable[[Reservation, float], float | None]) -> Callable[[View], Iterable[Sample]]:
-    return lambda view: (
-        ((one.name,), value(one, view.now)) for one in view.snapshot.reservations.value or ()
-    )
+    return lambda view: (((one.name,), value(one, view.now)) for one in view.snapshot.reservations.value or ())
 
 
 def _reservation_info(view: View) -> Iterable[Sample]:
     for one in view.snapshot.reservations.value or ():
         yield (
-            one.name,
-            ",".join(one.flags),
-            ",".join(one.users),
-            ",".join(one.accounts),
-            one.partition or "",
-            one.node_list,
-        ), 1
+            (
+                one.name,
+                ",".join(one.flags),
+                ",".join(one.users),
+                ",".join(one.accounts),
+                one.partition or "",
+                one.node_list,
+            ),
+            1,
+        )
 
 
 RESERVATIONS: Topic[View] = Topic(

@@ -21,9 +21,7 @@ def _everything(view: View) -> Amounts:
 
 
 def _partitions(view: View) -> Amounts:
-    found = view.queue.by(
-        lambda group: [(partition, group.state) for partition in group.partition.split(",")]
-    )
+    found = view.queue.by(lambda group: [(partition, group.state) for partition in group.partition.split(",")])
     for partition in view.partitions:  # an empty one is told with zeros
         found.setdefault((partition, RUNNING), Amount(gpus={}))
     return found
@@ -57,9 +55,7 @@ def _jobs(amounts: Callable[[View], Amounts]) -> Callable[[View], Iterable[Sampl
     return samples
 
 
-def _held(
-    amounts: Callable[[View], Amounts], value: Callable[[Amount], int]
-) -> Callable[[View], Iterable[Sample]]:
+def _held(amounts: Callable[[View], Amounts], value: Callable[[Amount], int]) -> Callable[[View], Iterable[Sample]]:
     def samples(view: View) -> Iterable[Sample]:
         found = amounts(view)
         for key, amount in found.items():
@@ -88,11 +84,41 @@ def _families(
     states = (*label, "state")
     held = "held by jobs that run and asked for by jobs that wait"
     return (
-        Family(f"{prefix}_jobs", GAUGE, f"Jobs{whose} by state; an array counts as its tasks. Finished ones are seen for MinJobAge.", states, _jobs(amounts)),
-        Family(f"{prefix}_cpus", GAUGE, f"CPUs{whose} by state of the job: {held}.", states, _held(amounts, lambda one: one.cpus)),
-        Family(f"{prefix}_memory_bytes", GAUGE, f"Memory{whose} by state of the job: {held}.", states, _held(amounts, lambda one: one.memory)),
-        Family(f"{prefix}_nodes", GAUGE, f"Nodes{whose} by state of the job: {held}. A node that two jobs share counts twice.", states, _held(amounts, lambda one: one.nodes)),
-        Family(f"{prefix}_gpus", GAUGE, f"GPUs{whose} by type and state of the job: {held}.", (*label, "type", "state"), _gpus(amounts)),
+        Family(
+            f"{prefix}_jobs",
+            GAUGE,
+            f"Jobs{whose} by state; an array counts as its tasks. Finished ones are seen for MinJobAge.",
+            states,
+            _jobs(amounts),
+        ),
+        Family(
+            f"{prefix}_cpus",
+            GAUGE,
+            f"CPUs{whose} by state of the job: {held}.",
+            states,
+            _held(amounts, lambda one: one.cpus),
+        ),
+        Family(
+            f"{prefix}_memory_bytes",
+            GAUGE,
+            f"Memory{whose} by state of the job: {held}.",
+            states,
+            _held(amounts, lambda one: one.memory),
+        ),
+        Family(
+            f"{prefix}_nodes",
+            GAUGE,
+            f"Nodes{whose} by state of the job: {held}. A node that two jobs share counts twice.",
+            states,
+            _held(amounts, lambda one: one.nodes),
+        ),
+        Family(
+            f"{prefix}_gpus",
+            GAUGE,
+            f"GPUs{whose} by type and state of the job: {held}.",
+            (*label, "type", "state"),
+            _gpus(amounts),
+        ),
     )
 
 

@@ -12,7 +12,20 @@ from slurmscope.metrics.exposition import Histogram
 from slurmscope.model import Accounting, Job, Rpc, Scheduler, Snapshot
 
 # From a second to a month: what a debug queue and what a full machine show.
-WAIT_BOUNDS = (1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 12 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0, 30 * 86400.0)
+WAIT_BOUNDS = (
+    1.0,
+    10.0,
+    60.0,
+    300.0,
+    900.0,
+    3600.0,
+    4 * 3600.0,
+    12 * 3600.0,
+    86400.0,
+    3 * 86400.0,
+    7 * 86400.0,
+    30 * 86400.0,
+)
 
 
 class Odometer(msgspec.Struct):

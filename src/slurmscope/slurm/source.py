@@ -49,10 +49,7 @@ class TextSource:
         marks = Marks.random()
         output = await self._transport.run(command, marks)
         if output.warnings:
-            key = (part, output.warnings)
-            self._once(
-                log, logging.WARNING, key, "a command warned", command=command.argv[0], warning=output.warnings
-            )
+            self._warn_once("a command warned", command=command.argv[0], warning=output.warnings)
         try:
             # in a thread, so that pages are served while a long queue is read
             parsed = await compute(command.parse, output.data, marks, self._memos.get(part, {}))
@@ -60,8 +57,10 @@ class TextSource:
             raise SourceError(f"{' '.join(command.argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo
         for problem, row in parsed.samples:
-            key = (part, problem, row)
-            message = "a row could not be read and is left out"
-            self._once(log, logging.WARNING, key, message, part=part, problem=problem, row=row[:1000])
+            self._warn_once("a row could not be read and is left out", part=part, problem=problem, row=row[:1000])
         log.debug("read", extra=fields(part=part, bytes=len(output.data), seconds=round(output.seconds, 3)))
         return Reading(parsed.value, f"text:{command.argv[0]}", parsed.skipped, len(output.data))
+
+    def _warn_once(self, message: str, **said: str) -> None:
+        """What goes wrong at every poll is logged the first time only."""
+        self._once(log, logging.WARNING, tuple(said.values()), message, **said)

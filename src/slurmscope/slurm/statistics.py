@@ -121,12 +121,8 @@ def parse_scheduler(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -
             main=_cycles(report, "main", "Mean depth cycle"),
             backfill=_cycles(report, backfill, "Depth Mean"),
             backfill_more=Backfill(
-                jobs_since_start=report.count(
-                    backfill, "Total backfilled jobs (since last slurm start)"
-                ),
-                jobs_since_cycle=report.count(
-                    backfill, "Total backfilled jobs (since last stats cycle start)"
-                ),
+                jobs_since_start=report.count(backfill, "Total backfilled jobs (since last slurm start)"),
+                jobs_since_cycle=report.count(backfill, "Total backfilled jobs (since last stats cycle start)"),
                 het_components=report.number(backfill, "Total backfilled heterogeneous job components") or 0,
                 last_when=report.stamp("Last cycle when"),
                 last_depth=report.count(backfill, "Last depth cycle"),

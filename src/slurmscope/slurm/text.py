@@ -49,9 +49,7 @@ def decode(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def read_rows(
-    rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[bytes, Any]
-) -> Parsed[tuple[T, ...]]:
+def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[bytes, Any]) -> Parsed[tuple[T, ...]]:
     """Each row through `read`, unless it is one that was there the last time: most of a queue is.
 
     What it costs is then in what changed and not in how long the queue is.
@@ -322,9 +320,7 @@ def _partition(row: str) -> Partition:
     )
 
 
-def parse_partitions(
-    data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}
-) -> Parsed[tuple[Partition, ...]]:
+def parse_partitions(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Partition, ...]]:
     return read_rows(_records(data, "PartitionName", "No partitions"), _partition, memo)
 
 
@@ -347,9 +343,7 @@ def _reservation(row: str) -> Reservation:
     )
 
 
-def parse_reservations(
-    data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}
-) -> Parsed[tuple[Reservation, ...]]:
+def parse_reservations(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Reservation, ...]]:
     return read_rows(_records(data, "ReservationName", "No reservations"), _reservation, memo)
 
 
@@ -381,9 +375,7 @@ def _controllers(row: str) -> tuple[Controller, ...]:
     return tuple(Controller(host, role, state.upper() == "UP") for role, host, state in rows)
 
 
-def parse_controllers(
-    data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}
-) -> Parsed[tuple[Controller, ...]]:
+def parse_controllers(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Controller, ...]]:
     # an administrator gets a warning in capitals between rules of asterisks when all are down
     rows = [line for line in lines(data) if not line.startswith(b"*")]
     parsed = read_rows(rows, _controllers, memo)
@@ -399,9 +391,7 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
     if "ClusterName" not in found or "SLURM_VERSION" not in found:
         raise Malformed("no ClusterName or SLURM_VERSION in the configuration")
     kept = {key: found[key] for key in _SETTINGS if key in found}
-    return Parsed(
-        Config(found["ClusterName"], found["SLURM_VERSION"], epoch(found.get("BOOT_TIME", "")), kept)
-    )
+    return Parsed(Config(found["ClusterName"], found["SLURM_VERSION"], epoch(found.get("BOOT_TIME", "")), kept))
 
 
 # what changes the meaning of other numbers, and nothing that is secret

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a command of the table is run and its answer fetched.
 
-    TransportError
-      NotFound    the program is not there
-      TimedOut    it was killed, with its children, when its time was up
-      Failed      it ended with a status that is no answer
-      TooLong     it printed more than any cluster can have to say
+TransportError
+  NotFound    the program is not there
+  TimedOut    it was killed, with its children, when its time was up
+  Failed      it ended with a status that is no answer
+  TooLong     it printed more than any cluster can have to say
 """
 
 from __future__ import annotations

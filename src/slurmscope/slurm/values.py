@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from math import isnan
 
 from slurmscope.model import NODE_BASE_STATES
 
 # What Slurm prints for "there is none", by command, field and version.
-ABSENT = frozenset({"", "N/A", "n/a", "None", "NONE", "(null)", "Unknown", "UNKNOWN", "NOT_SET", "n/s", "None assigned"})
+ABSENT = frozenset(
+    {"", "N/A", "n/a", "None", "NONE", "(null)", "Unknown", "UNKNOWN", "NOT_SET", "n/s", "None assigned"}
+)
 # 0 and the two highest 32-bit numbers stand for "no time"
 _NO_TIMES = frozenset({0, 0xFFFFFFFE, 0xFFFFFFFF})
 MINUTE = 60
@@ -39,7 +42,7 @@ def decimal(value: str) -> float | None:
     if value in ABSENT:
         return None
     found = float(value)
-    return None if found != found else found
+    return None if isnan(found) else found
 
 
 def epoch(value: str) -> int | None:
@@ -60,11 +63,11 @@ def duration(value: str) -> int | None:
     if len(parts) > 3 or min(parts) < 0:
         raise ValueError(f"not a duration: {value!r}")
     if dash:  # days are followed by hours first, minutes and seconds may be missing
-        hours, minutes, seconds = (parts + [0, 0])[:3]
+        hours, minutes, seconds = [*parts, 0, 0][:3]
         return int(days) * 86400 + hours * 3600 + minutes * 60 + seconds
     if len(parts) == 1:  # a bare number is minutes wherever Slurm takes or prints one
         return parts[0] * 60
-    hours, minutes, seconds = ([0, 0] + parts)[-3:]
+    hours, minutes, seconds = [0, 0, *parts][-3:]
     return hours * 3600 + minutes * 60 + seconds
 
 

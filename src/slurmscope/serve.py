@@ -1,0 +1,150 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the pieces together: a source, the poll, the pages, the server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Generator
+
+import uvicorn
+
+from slurmscope.auth import Guard
+from slurmscope.config import listen_address
+from slurmscope.logs import fields
+from slurmscope.metrics.pages import Pages
+from slurmscope.notify import Notifier, watchdog_interval
+from slurmscope.poll import Poll
+from slurmscope.server import App
+from slurmscope.settings import Settings
+from slurmscope.slurm.source import Source, TextSource
+from slurmscope.slurm.transport import Local
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 5
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+class ServeError(Exception):
+    """The server cannot start; the message says why and what to do."""
+
+
+def local_source(settings: Settings) -> Source:
+    """The cluster whose commands are on this machine."""
+    slurm = settings.slurm
+    return TextSource(Local(slurm.bin_dir, slurm.conf, slurm.timeout))
+
+
+def assemble(settings: Settings, source: Source) -> tuple[Poll, Pages]:
+    pages = Pages(compat=settings.metrics.compat, top=settings.metrics.top)
+    poll = Poll(source, settings, pages.publish)
+    pages.costs = poll.costs
+    pages.up = lambda: poll.up
+    return poll, pages
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals are ours: uvicorn would raise them anew before the poll and its commands have ended."""
+        yield
+
+
+def _listen(settings: Settings) -> list[socket.socket]:
+    host, port = listen_address(settings)
+    try:
+        if host == "":
+            both = socket.has_dualstack_ipv6()
+            family = socket.AF_INET6 if both else socket.AF_INET
+            return [socket.create_server(("", port), family=family, dualstack_ipv6=both)]
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return [socket.create_server((host, port), family=family)]
+    except OSError as error:
+        raise ServeError(
+            f"cannot listen on {settings.serve.listen}: {error.strerror}; serve.listen (or --listen) names another"
+        ) from error
+
+
+def _server(settings: Settings, app: App) -> _Server:
+    serve = settings.serve
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,  # Prometheus keeps its connection from scrape to scrape
+        timeout_graceful_shutdown=_STOP_SECONDS,
+        ssl_certfile=serve.tls_cert or None,
+        ssl_keyfile=serve.tls_key or None,
+    )
+    try:
+        config.load()
+    except (ssl.SSLError, OSError) as error:
+        raise ServeError(f"serve.tls_cert, serve.tls_key: cannot be used: {error}") from error
+    return _Server(config)
+
+
+async def _watch(notifier: Notifier, interval: float) -> None:
+    while True:
+        notifier.watchdog()
+        await asyncio.sleep(interval)
+
+
+async def serve(settings: Settings, source: Source, announce: Callable[[str], None] = lambda url: None) -> None:
+    """Serves until SIGTERM or SIGINT, then lets requests end and leaves no command behind."""
+    poll, pages = assemble(settings, source)
+    guard = Guard(settings.serve.users, settings.serve.tokens)
+    server = _server(settings, App(pages, guard))
+    sockets = _listen(settings)
+    url = _url(settings, sockets[0])
+    _warn_if_open(settings)
+    # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
+    # scrape that needs several would be late.
+    sys.setswitchinterval(0.0005)
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
+    notifier = Notifier()
+    tasks = [asyncio.create_task(poll.run())]
+    tasks[0].add_done_callback(lambda task: setattr(server, "should_exit", True))
+    if (interval := watchdog_interval()) is not None:
+        tasks.append(asyncio.create_task(_watch(notifier, interval)))
+    log.info("serving", extra=fields(url=url))
+    announce(url)
+    notifier.ready()
+    try:
+        await server.serve(sockets=sockets)
+    finally:
+        notifier.stopping()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        log.info("stopped")
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+def _url(settings: Settings, sock: socket.socket) -> str:
+    host, _ = listen_address(settings)
+    name = f"[{host}]" if ":" in host else host or socket.gethostname()
+    return f"http{'s' if settings.serve.tls_cert else ''}://{name}:{sock.getsockname()[1]}"
+
+
+def _warn_if_open(settings: Settings) -> None:
+    host, _ = listen_address(settings)
+    if not host.startswith(_LOOPBACK) and not settings.serve.users and not settings.serve.tokens:
+        log.warning(
+            "anybody who reaches this address can read users' names; serve.users or serve.tokens closes it",
+            extra=fields(listen=settings.serve.listen),
+        )

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The pages over HTTP: an ASGI application without a framework, for it has six addresses and serves bytes."""
+
+from __future__ import annotations
+
+import html
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from slurmscope import __version__
+from slurmscope.auth import Guard
+from slurmscope.logs import fields
+from slurmscope.metrics import catalogue
+from slurmscope.metrics.exposition import OPENMETRICS, TEXT
+from slurmscope.metrics.pages import Pages
+from slurmscope.model import PARTS
+from slurmscope.poll import FAST_PARTS
+
+log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class Answer:
+    def __init__(self, status: int, body: bytes | list[bytes], kind: str, headers: Headers | None = None) -> None:
+        self.status = status
+        self.body = body if isinstance(body, list) else [body]
+        self.headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", str(sum(map(len, self.body))).encode()),
+            *(headers or []),
+        ]
+
+
+def plain(status: int, text: str, headers: Headers | None = None) -> Answer:
+    return Answer(status, text.encode() + b"\n", "text/plain; charset=utf-8", headers)
+
+
+class App:
+    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`."""
+
+    def __init__(self, pages: Pages, guard: Guard) -> None:
+        self._pages = pages
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        requests = self._pages.requests
+        requests.in_flight += 1
+        try:
+            answer = await self._answer(scope)
+        except Exception:
+            log.exception("a request failed", extra=fields(path=scope["path"]))
+            answer = plain(500, "something went wrong; the log says what")
+        finally:
+            requests.in_flight -= 1
+        if scope["path"].startswith("/metrics"):
+            requests.total[answer.status] = requests.total.get(answer.status, 0) + 1
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        body = answer.body if scope["method"] != "HEAD" else []
+        for piece in body:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _answer(self, scope: Scope) -> Answer:
+        path: str = scope["path"]
+        if scope["method"] not in ("GET", "HEAD"):
+            return plain(405, "only GET", [(b"allow", b"GET, HEAD")])
+        if path == "/healthz":
+            return plain(200, "ok")
+        if path == "/readyz":
+            return self._ready()
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        if not await self._guard.allows_async(headers.get("authorization")):
+            challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
+            return plain(401, "a name and password or a token is needed", challenge)
+        return await self._guarded(path, headers)
+
+    async def _guarded(self, path: str, headers: dict[str, str]) -> Answer:
+        """What tells of people, and so is only for those who are let in."""
+        if path == "/":
+            return Answer(200, home(self._pages).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+        profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")
+        if profile == path or profile not in catalogue.NAMES:
+            there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES)))
+            return plain(404, f"not here; there are {there}, /healthz and /readyz")
+        return await self._metrics(profile, headers)
+
+    def _ready(self) -> Answer:
+        """Ready once there is something to show; a slurmctld that goes down later does not change that."""
+        snapshot = self._pages.snapshot
+        waiting = [
+            f"{part}: {snapshot.part(part).error or 'not read yet'}"
+            for part in FAST_PARTS
+            if snapshot.part(part).value is None
+        ]
+        return plain(503, "\n".join(waiting)) if waiting else plain(200, "ready")
+
+    async def _metrics(self, profile: str, headers: dict[str, str]) -> Answer:
+        openmetrics = wants_openmetrics(headers.get("accept", ""))
+        gzip = accepts_gzip(headers.get("accept-encoding", ""))
+        body = await self._pages.body(profile, openmetrics=openmetrics, gzip=gzip)
+        more: Headers = [(b"vary", b"Accept, Accept-Encoding")]
+        if gzip:
+            more.append((b"content-encoding", b"gzip"))
+        return Answer(200, body, OPENMETRICS if openmetrics else TEXT, more)
+
+
+def _choices(header: str) -> Iterable[tuple[str, float]]:
+    """(value, quality) of each item of an Accept header; a quality that cannot be read counts as 1."""
+    for item in header.split(","):
+        value, *parameters = (part.strip().lower() for part in item.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            name, _, number = parameter.partition("=")
+            if name.strip() == "q":
+                try:
+                    quality = float(number)
+                except ValueError:
+                    quality = 1.0
+        yield value, quality
+
+
+def wants_openmetrics(accept: str) -> bool:
+    best = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for value, quality in _choices(accept):
+        if value in best:
+            best[value] = max(best[value], quality)
+    return best["application/openmetrics-text"] > best["text/plain"]
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    found = dict(_choices(accept_encoding))
+    return found.get("gzip", found.get("*", 0.0)) > 0
+
+
+def home(pages: Pages) -> str:
+    """A page for whoever opens the address in a browser: what there is, and whether it is well."""
+    snapshot, now = pages.snapshot, time.time()
+    rows = []
+    for name in PARTS:
+        part = snapshot.part(name)
+        age = "never read" if part.time is None else f"{max(0.0, now - part.time):.0f} s ago"
+        rows.append(
+            f"<tr><th scope=row>{name}<td>{age}<td>{part.seconds:.2f} s<td>{html.escape(part.source)}"
+            f"<td>{part.rows_skipped or ''}<td>{html.escape(part.error or '')}"
+        )
+    links = "".join(f'<li><a href="metrics/{name}">metrics/{name}</a> {told}' for name, told in _PROFILE_WORDS.items())
+    state = "up" if pages.up() else "not answering"
+    cluster = html.escape(snapshot.cluster or "no cluster yet")
+    return _HOME.format(
+        cluster=cluster,
+        state=state,
+        links=links,
+        rows="".join(rows),
+        version=__version__,
+        summary=_summary(pages),
+    )
+
+
+def _summary(pages: Pages) -> str:
+    snapshot = pages.snapshot
+    if snapshot.jobs.value is None or snapshot.nodes.value is None:
+        return "Nothing was read yet."
+    running = sum(job.tasks for job in snapshot.jobs.value if job.holding)
+    waiting = sum(job.tasks for job in snapshot.jobs.value if job.waiting)
+    nodes = snapshot.nodes.value
+    usable = sum(node.usable for node in nodes)
+    return f"{len(nodes):,} nodes, {usable:,} of them usable; {running:,} jobs running, {waiting:,} waiting."
+
+
+_PROFILE_WORDS = {
+    "slurmscope": "our own names alone",
+    "rivosinc": "the names of rivosinc's prometheus-slurm-exporter",
+    "vpenso": "the names of vpenso's prometheus-slurm-exporter",
+    "sinfo": "the names of sinfo.py",
+}
+_HOME = """<!doctype html>
+<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<title>slurmscope · {cluster}</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }}
+th, td {{ text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal }}
+thead th {{ font-weight: 600 }}
+small {{ opacity: .7 }}
+</style>
+<h1>{cluster}</h1>
+<p>slurmctld is <strong>{state}</strong>. {summary}
+<p><a href="metrics">metrics</a> is the page for Prometheus. Others:
+<ul>{links}</ul>
+<h2>What is read</h2>
+<div style="overflow-x: auto"><table>
+<thead><tr><th>part<th>read<th>took<th>by<th>rows skipped<th>error</thead>
+{rows}
+</table></div>
+<p><small>slurmscope {version}</small>
+"""
