@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Commands are run as the table says, for no longer than they may, and nothing of them is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import slurmscope
+from slurmscope.slurm import transport
+from slurmscope.slurm.commands import BY_PART, COMMANDS
+from slurmscope.slurm.text import Marks
+from slurmscope.slurm.transport import Failed, Local, NotFound, Output, TimedOut, TooLong
+
+PING = BY_PART["controllers"]
+
+
+def script(folder: Path, name: str, body: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def run(folder: Path, timeout: float = 10.0, part: str = "controllers") -> Output:
+    return asyncio.run(Local(str(folder), timeout=timeout).run(BY_PART[part], Marks.random()))
+
+
+def test_the_arguments_and_the_environment(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", 'echo "$@"; echo "$SLURM_TIME_FORMAT $SLURM_BITSTR_LEN"')
+    assert run(tmp_path).data == b"ping\n%s 0\n"
+
+
+def test_the_marks_of_the_run_are_in_the_format(tmp_path: Path) -> None:
+    script(tmp_path, "squeue", 'for last; do :; done; echo "$last"')
+    marks = Marks.random()
+    data = asyncio.run(Local(str(tmp_path)).run(BY_PART["jobs"], marks)).data.decode()
+    assert data.startswith(f"JobID:{marks.field},JobArrayID:{marks.field},")
+    assert data.endswith(f",Name:{marks.end}\n")
+
+
+def test_slurm_home_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin", "scontrol", "echo from home")
+    monkeypatch.setenv("SLURM_HOME", str(tmp_path))
+    assert asyncio.run(Local().run(PING, Marks.random())).data == b"from home\n"
+
+
+def test_the_configuration_file_is_passed_on(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", 'echo "$SLURM_CONF"')
+    output = asyncio.run(Local(str(tmp_path), conf="/etc/other.conf").run(PING, Marks.random()))
+    assert output.data == b"/etc/other.conf\n"
+
+
+def test_a_missing_program_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=re.escape(f"scontrol not found in {tmp_path}: set slurm.bin_dir")):
+        run(tmp_path)
+
+
+def test_what_is_said_on_stderr_is_a_warning_and_the_status_decides(tmp_path: Path) -> None:
+    script(tmp_path, "sdiag", "echo data; echo beware >&2")
+    output = run(tmp_path, part="scheduler")
+    assert (output.data, output.warnings) == (b"data\n", "beware")
+    script(tmp_path, "sdiag", "echo data; echo Unable to contact slurm controller >&2; exit 1")
+    with pytest.raises(Failed, match=r"sdiag exited with 1: Unable to contact slurm controller"):
+        run(tmp_path, part="scheduler")
+
+
+def test_a_status_that_is_an_answer(tmp_path: Path) -> None:
+    """scontrol ping exits with 1 when a controller is down."""
+    script(tmp_path, "scontrol", "echo 'Slurmctld(primary) at a is DOWN'; exit 1")
+    assert b"DOWN" in run(tmp_path).data
+
+
+def test_a_command_past_its_time_is_killed_with_its_children(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", f"sleep 600 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/parent; wait")
+    with pytest.raises(TimedOut, match=r"killed after 0.5 s"):
+        run(tmp_path, timeout=0.5)
+    for name in ("child", "parent"):
+        assert gone(int((tmp_path / name).read_text()))
+
+
+def test_a_child_that_holds_the_pipe_open_is_killed_too(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", f"sleep 600 & echo $! > {tmp_path}/child; exit 0")
+    with pytest.raises(TimedOut):
+        run(tmp_path, timeout=0.5)
+    assert gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/parent; exec sleep 600")
+
+    async def cancel() -> None:
+        task = asyncio.create_task(Local(str(tmp_path)).run(PING, Marks.random()))
+        while not (tmp_path / "parent").exists() or not (tmp_path / "parent").read_text():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert gone(int((tmp_path / "parent").read_text()))
+
+
+def test_output_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MOST_BYTES", 10_000)
+    script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/parent; exec yes")
+    with pytest.raises(TooLong):
+        run(tmp_path)
+    assert gone(int((tmp_path / "parent").read_text()))
+
+
+def gone(pid: int) -> bool:
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_nothing_else_starts_a_process() -> None:
+    """What is run is in the table: only the transport starts processes, and it takes a row of the table."""
+    starts = re.compile(r"\b(subprocess|os\.(system|popen|exec\w*|spawn\w*|fork)|create_subprocess_\w+)\b")
+    source = Path(slurmscope.__file__).parent
+    found = {str(path.relative_to(source)) for path in source.rglob("*.py") if starts.search(path.read_text())}
+    assert found == {"slurm/transport.py"}
+
+
+def test_the_table_is_whole() -> None:
+    assert len({command.part for command in COMMANDS}) == len(COMMANDS)
+    for command in COMMANDS:
+        assert command.answers and command.why and command.cost
+        assert command.every in ("fast", "slow", "rare")

@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the pages of docs/ that are made from the tables in the code: `make docs`. A test fails when they are old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from slurmscope import config
+from slurmscope.cli import main
+from slurmscope.metrics import catalogue
+from slurmscope.metrics.exposition import Topic
+from slurmscope.metrics.view import View
+from slurmscope.slurm.commands import COMMANDS, ENVIRONMENT
+
+DOCS = Path(__file__).parent.parent / "docs"
+_MADE = "<!-- Made by `make docs` from {source}; edit that. -->\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _families(topics: tuple[Topic[View], ...]) -> str:
+    lines = []
+    for topic in topics:
+        made = "for each request" if not topic.needs else f"of {', '.join(sorted(topic.needs))}"
+        lines.append(f"\n### {topic.name.capitalize()}\n\nMade {made}.\n")
+        lines.append("| name | type | labels | what it is |\n|---|---|---|---|")
+        for family in topic.families:
+            labels = ", ".join(f"`{label}`" for label in ("cluster", *family.labels))
+            lines.append(f"| `{family.name}` | {family.type} | {labels} | {_cell(family.help)} |")
+    return "\n".join(lines)
+
+
+def metrics_page() -> str:
+    head = _MADE.format(source="src/slurmscope/metrics/") + """# Metrics
+
+Every series has the label `cluster`. Units are base units: seconds, bytes, counts. What is unknown is absent, never 0;
+what can be counted is there at 0 too. `/metrics` has our own names and rivosinc's (`metrics.compat = false` leaves
+those out); `/metrics/slurmscope` has ours alone. [compatibility.md](compatibility.md) has the older exporters' pages.
+
+Rules worth knowing:
+
+- **A pending array counts as its tasks**, as slurmctld itself counts. A job that waits in two partitions is counted in
+  both in the families by partition, and once everywhere else.
+- **CPUs and memory are allocated, idle or other**; these add up to all there is. *Other* is what is neither: the node is
+  down, drained, failing, in maintenance, not responding, powered down or rebooting, or keeps it for the system.
+- **A GPU is allocated, idle, stranded or unavailable.** Stranded: free on a usable node that has no free CPU or no free
+  memory beside it. Unavailable: free on a node that is not usable.
+- **A node's state is a base and flags.** `slurm_cluster_nodes{state="idle",flags="drain"}` is not idle for anybody;
+  nothing is folded into "drain".
+- **Capacity that can start now** (`slurm_partition_startable_*`, `slurm_partition_largest_*`) is on usable nodes of an UP
+  partition that have a free CPU and free memory and are not in an active reservation.
+- **Counters go on over a restart of slurmctld**, its reset at midnight and `sdiag --reset`.
+- **Per-user and per-account families are capped** (`metrics.top`, 100): the busiest by name, the rest as `other`, and
+  `slurm_series_dropped` says how many that are. Counters have no `other`.
+- **A part that cannot be read keeps its last values.** `slurm_up` is 0, `slurm_part_age_seconds` grows,
+  `slurm_part_up` says which part.
+- `slurm_partition_pending_age_seconds` is a histogram of this moment: use it without `rate()`.
+  `slurm_job_wait_seconds` is an ordinary one.
+- sdiag's *cycles per minute* is `rate(slurm_scheduler_cycles_total[5m]) * 60`.
+"""
+    return head + "\n## Our own" + "\n" + _families(catalogue.OWN) + "\n"
+
+
+def commands_page() -> str:
+    lines = [
+        _MADE.format(source="src/slurmscope/slurm/commands.py"),
+        "# Every command that is run\n",
+        "slurmscope runs these and nothing else; `slurmscope commands` prints the same. They run with "
+        + " ".join(f"`{name}={value}`" for name, value in ENVIRONMENT.items())
+        + ". `{field}` and `{end}` are marks that are random for each run.\n",
+        "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour.\n",
+    ]
+    for one in COMMANDS:
+        lines.append(f"## {one.part}\n\n```\n{' '.join(one.argv)}\n```\n")
+        lines.append(f"- **Answers:** {one.answers}\n- **Why this form:** {one.why}\n- **Cost:** {one.cost}")
+        lines.append(f"- **Every:** {one.every}")
+        lines.append(f"- **Read by:** `{one.parse.__module__}.{one.parse.__name__}`, guarded by `{one.recording}`\n")
+    return "\n".join(lines)
+
+
+def configuration_page() -> str:
+    lines = [
+        _MADE.format(source="src/slurmscope/settings.py"),
+        """# Settings
+
+None is needed. Later sources win: the defaults; a TOML file (`--config`, `$SLURMSCOPE_CONFIG`, `./slurmscope.toml` or
+`/etc/slurmscope/slurmscope.toml`); a `.env` file in the current folder; the environment; the command line.
+`slurmscope config` prints the settings in force and where each came from. Every wrong setting is told at once, with its
+place and what was expected.
+
+A TOML file has a section for each word before the dot:
+
+```toml
+[slurm]
+cluster = "mycluster"
+
+[serve]
+listen = ":9092"
+```
+
+| setting | what it is | expected | default | variables |
+|---|---|---|---|---|""",
+    ]
+    for setting in config.describe():
+        names = " or ".join(f"`{name}`" for name in setting.env)
+        row = (f"`{setting.key}`", setting.description, setting.type, f"`{setting.default}`", names)
+        lines.append("| " + " | ".join(map(_cell, row)) + " |")
+    lines.append(
+        "\nIn a variable a list is separated by commas, and a table is `name=value,name=value`. `$SLURM_HOME` names the "
+        "folder in whose `bin` the commands are, when `slurm.bin_dir` is empty.\n"
+    )
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    lines = [_MADE.format(source="src/slurmscope/cli.py"), "# Commands of slurmscope\n"]
+    context = click.Context(main, info_name="slurmscope", max_content_width=100, terminal_width=100)
+    lines.append(f"```\n{main.get_help(context)}\n```\n")
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        lines.append(f"## {name}\n\n```\n{command.get_help(inner)}\n```\n")
+    return "\n".join(lines)
+
+
+PAGES = {
+    "metrics.md": metrics_page,
+    "commands.md": commands_page,
+    "configuration.md": configuration_page,
+    "cli.md": cli_page,
+}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (DOCS / name).write_text(page())
+        print(f"docs/{name}")
