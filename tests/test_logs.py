@@ -68,18 +68,14 @@ log = logging.getLogger("slurmscope.poll")
 
 
 def test_a_logfmt_line() -> None:
-    line = written(
-        lambda: log.warning("command failed", extra=fields(command="squeue", seconds=1.2, ok=False))
-    )
+    line = written(lambda: log.warning("command failed", extra=fields(command="squeue", seconds=1.2, ok=False)))
     time, _, rest = line.partition(" ")
     assert TIME.fullmatch(time.removeprefix("time="))
     assert rest == 'level=warn logger=poll msg="command failed" command=squeue seconds=1.2 ok=false\n'
 
 
 def test_times_are_utc() -> None:
-    record = logging.makeLogRecord(
-        {"name": "slurmscope.poll", "levelno": 20, "levelname": "INFO", "msg": "x"}
-    )
+    record = logging.makeLogRecord({"name": "slurmscope.poll", "levelno": 20, "levelname": "INFO", "msg": "x"})
     record.created = 1_794_726_000.123
     line = written(lambda: log.handle(record))
     assert parsed(line)["time"] == "2026-11-15T07:00:00.123Z"

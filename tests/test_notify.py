@@ -46,9 +46,7 @@ def test_a_status_cannot_smuggle_in_another_assignment(manager: tuple[socket.soc
     assert receiver.recv(4096) == b"STATUS=bad READY=1 \\udcff"
 
 
-@pytest.mark.parametrize(
-    "name", ["/nonexistent/notify", "@nobody-listens-here", "/" + "x" * 500, "vsock:2:1"]
-)
+@pytest.mark.parametrize("name", ["/nonexistent/notify", "@nobody-listens-here", "/" + "x" * 500, "vsock:2:1"])
 def test_a_dead_socket_is_no_error(name: str) -> None:
     Notifier({"NOTIFY_SOCKET": name}).ready()
 

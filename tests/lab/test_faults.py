@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""slurmctld stopped, frozen and started again under a running `serve`; and many scrapers at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lab.cluster import Lab
+from lab.page import SLURMSCOPE, Page
+
+INTERVAL = 2.0
+TIMEOUT = 3.0
+
+
+class Served:
+    """A running `slurmscope serve` over the lab."""
+
+    def __init__(self, lab: Lab, folder: Path) -> None:
+        self.port = free_port()
+        self.log = folder / "log"
+        self.process = subprocess.Popen(
+            [SLURMSCOPE, "serve", "--listen", f"127.0.0.1:{self.port}"],
+            env={
+                **os.environ,
+                "SLURMSCOPE_SLURM_BIN_DIR": str(counting_wrappers(lab.bin, folder)),
+                "POLL_LIMIT": str(INTERVAL),
+                "CLI_TIMEOUT": str(TIMEOUT),
+            },
+            stderr=self.log.open("wb"),
+        )
+
+    def page(self) -> Page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+            return Page(answer.read().decode())
+
+    def wait(self, what: Callable[[Page], bool], seconds: float) -> Page:
+        """The first page on which it is so; every page on the way must come."""
+        end = time.monotonic() + seconds
+        while True:
+            page = self.page()
+            if what(page):
+                return page
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.2)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def counting_wrappers(bin_dir: Path, folder: Path) -> Path:
+    """The lab's commands, each run of which leaves a line in `runs`."""
+    made = folder / "bin"
+    made.mkdir()
+    for command in bin_dir.iterdir():
+        wrapper = made / command.name
+        wrapper.write_text(f'#!/bin/sh\necho "{command.name} $*" >>{folder}/runs\nexec {command} "$@"\n')
+        wrapper.chmod(0o755)
+    return made
+
+
+@pytest.fixture
+def served(lab: Lab, tmp_path: Path) -> Iterator[Served]:
+    found = Served(lab, tmp_path)
+    try:
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                found.page()
+                break
+            time.sleep(0.1)
+        found.wait(lambda page: page.sum("slurm_up") == 1, 20)
+        yield found
+    finally:
+        found.process.terminate()
+        assert found.process.wait(15) == 0
+        assert b"Traceback" not in found.log.read_bytes()
+
+
+# What must not fall while nothing is known anew: counts that the lab always has.
+STEADY = (
+    "slurm_queue_jobs",
+    "slurm_cluster_cpus",
+    "slurm_cluster_nodes",
+    "slurm_share_raw_shares",
+    "slurm_license_capacity",
+)
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_slurmctld_goes_away_and_comes_back(lab: Lab, served: Served, how: str) -> None:
+    before = served.page()
+    lab.ctld("kill" if how == "stopped" else "stop")
+    try:
+        served.wait(lambda page: page.sum("slurm_up") == 0, 4 * (INTERVAL + TIMEOUT))
+        ages = []
+        for _ in range(12):
+            page = served.page()
+            assert page.sum("slurm_up") == 0
+            for name in STEADY:
+                assert page.sum(name) == before.sum(name), name
+            ages.append(page.sum("slurm_part_age_seconds", part="jobs"))
+            time.sleep(0.5)
+        assert ages == sorted(ages) and ages[-1] - ages[0] > 4, "ages grow while nothing is read"
+    finally:
+        lab.ctld("start" if how == "stopped" else "cont")
+    polls = 2 * INTERVAL + TIMEOUT
+    page = served.wait(lambda page: page.sum("slurm_up") == 1, polls + 3)
+    served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]), 2 * polls)
+    for labels, age in served.page().samples["slurm_part_age_seconds"]:
+        assert age < ages[-1], labels
+    assert page.sum("slurm_controller_up") == 1
+
+
+def test_ten_scrapers_run_no_more_commands_than_none(lab: Lab, served: Served, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+
+    def commands_in(seconds: float) -> int:
+        """Fast commands only: whether a slow one falls into the window is chance."""
+        count = fast_runs(runs)
+        time.sleep(seconds)
+        return fast_runs(runs) - count
+
+    seconds = 20.0
+    alone = commands_in(seconds)
+    stop = threading.Event()
+    scrapes = []
+
+    def scrape() -> None:
+        while not stop.is_set():
+            scrapes.append(served.page().sum("slurm_up"))
+            stop.wait(0.1)
+
+    threads = [threading.Thread(target=scrape) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    crowded = commands_in(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(scrapes) > 200
+    assert set(scrapes) == {1.0}
+    polls = seconds / INTERVAL
+    assert 0 < crowded <= alone + 4, f"{alone} commands alone, {crowded} with {len(scrapes)} scrapes"
+    assert alone <= 4 * (polls + 1)
+
+
+def fast_runs(runs: Path) -> int:
+    fast = ("squeue", "sdiag", "scontrol show nodes", "scontrol ping")
+    return sum(line.startswith(fast) for line in runs.read_text().splitlines())
+
+
+def test_every_command_that_was_run_is_in_the_table(served: Served, tmp_path: Path) -> None:
+    from slurmscope.slurm.commands import COMMANDS
+
+    served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]), 20)
+    known = {" ".join(command.argv[:3]) for command in COMMANDS}
+    for line in (tmp_path / "runs").read_text().splitlines():
+        assert " ".join(line.split()[:3]) in known, line
+
+
+def test_it_stops_at_once_and_leaves_no_command(lab: Lab, served: Served) -> None:
+    lab.ctld("stop")
+    try:
+        served.wait(lambda page: page.sum("slurm_up") == 0, 4 * (INTERVAL + TIMEOUT))
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+    finally:
+        lab.ctld("cont")
