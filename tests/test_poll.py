@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_a_part_that_fails_alone_is_asked_for_ever_less_often(bench: Bench) -> N
     bench.once()
     bench.source.fails["jobs"] = SourceError("nonsense")
     tries = [bench.now for _ in range(120) if "jobs" in bench.once(10)]
-    gaps = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert gaps[:5] == [10, 20, 40, 80, 160]
     assert max(gaps) == 300
     assert bench.poll.costs["jobs"].failures == len(tries)

@@ -36,7 +36,9 @@ def _families(topics: tuple[Topic[View], ...]) -> str:
 
 
 def metrics_page() -> str:
-    head = _MADE.format(source="src/slurmscope/metrics/") + """# Metrics
+    head = (
+        _MADE.format(source="src/slurmscope/metrics/")
+        + """# Metrics
 
 Every series has the label `cluster`. Units are base units: seconds, bytes, counts. What is unknown is absent, never 0;
 what can be counted is there at 0 too. `/metrics` has our own names and rivosinc's (`metrics.compat = false` leaves
@@ -46,14 +48,15 @@ Rules worth knowing:
 
 - **A pending array counts as its tasks**, as slurmctld itself counts. A job that waits in two partitions is counted in
   both in the families by partition, and once everywhere else.
-- **CPUs and memory are allocated, idle or other**; these add up to all there is. *Other* is what is neither: the node is
-  down, drained, failing, in maintenance, not responding, powered down or rebooting, or keeps it for the system.
+- **CPUs and memory are allocated, idle or other**; these add up to all there is. *Other* is what is neither: the
+  node is down, drained, failing, in maintenance, not responding, powered down or rebooting, or keeps it for the
+  system.
 - **A GPU is allocated, idle, stranded or unavailable.** Stranded: free on a usable node that has no free CPU or no free
   memory beside it. Unavailable: free on a node that is not usable.
 - **A node's state is a base and flags.** `slurm_cluster_nodes{state="idle",flags="drain"}` is not idle for anybody;
   nothing is folded into "drain".
-- **Capacity that can start now** (`slurm_partition_startable_*`, `slurm_partition_largest_*`) is on usable nodes of an UP
-  partition that have a free CPU and free memory and are not in an active reservation.
+- **Capacity that can start now** (`slurm_partition_startable_*`, `slurm_partition_largest_*`) is on usable nodes of an
+  UP partition that have a free CPU and free memory and are not in an active reservation.
 - **Counters go on over a restart of slurmctld**, its reset at midnight and `sdiag --reset`.
 - **Per-user and per-account families are capped** (`metrics.top`, 100): the busiest by name, the rest as `other`, and
   `slurm_series_dropped` says how many that are. Counters have no `other`.
@@ -63,6 +66,7 @@ Rules worth knowing:
   `slurm_job_wait_seconds` is an ordinary one.
 - sdiag's *cycles per minute* is `rate(slurm_scheduler_cycles_total[5m]) * 60`.
 """
+    )
     return head + "\n## Our own" + "\n" + _families(catalogue.OWN) + "\n"
 
 
@@ -111,8 +115,8 @@ listen = ":9092"
         row = (f"`{setting.key}`", setting.description, setting.type, f"`{setting.default}`", names)
         lines.append("| " + " | ".join(map(_cell, row)) + " |")
     lines.append(
-        "\nIn a variable a list is separated by commas, and a table is `name=value,name=value`. `$SLURM_HOME` names the "
-        "folder in whose `bin` the commands are, when `slurm.bin_dir` is empty.\n"
+        "\nIn a variable a list is separated by commas, and a table is `name=value,name=value`. `$SLURM_HOME` names "
+        "the folder in whose `bin` the commands are, when `slurm.bin_dir` is empty.\n"
     )
     return "\n".join(lines)
 

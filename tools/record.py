@@ -20,13 +20,17 @@ from slurmscope.slurm.transport import Local
 MARKS = Marks("@field", "@endofrow")
 
 
-async def record(bin_dir: str, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+async def answers(bin_dir: str) -> dict[str, bytes]:
+    found = {}
     for command in COMMANDS:
         output = await Local(bin_dir).run(command, MARKS)
-        (folder / command.recording).write_bytes(output.data)
-        print(f"{len(output.data):8} {folder / command.recording}")
+        found[command.recording] = output.data
+    return found
 
 
 if __name__ == "__main__":
-    asyncio.run(record(sys.argv[1], Path(sys.argv[2])))
+    folder = Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in asyncio.run(answers(sys.argv[1])).items():
+        (folder / name).write_bytes(data)
+        print(f"{len(data):8} {folder / name}")

@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-import html
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from slurmscope import __version__
 from slurmscope.auth import Guard
+from slurmscope.home import home
 from slurmscope.logs import fields
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.exposition import OPENMETRICS, TEXT
 from slurmscope.metrics.pages import Pages
-from slurmscope.model import PARTS
 from slurmscope.poll import FAST_PARTS
 
 log = logging.getLogger(__name__)
@@ -139,68 +136,3 @@ def wants_openmetrics(accept: str) -> bool:
 def accepts_gzip(accept_encoding: str) -> bool:
     found = dict(_choices(accept_encoding))
     return found.get("gzip", found.get("*", 0.0)) > 0
-
-
-def home(pages: Pages) -> str:
-    """A page for whoever opens the address in a browser: what there is, and whether it is well."""
-    snapshot, now = pages.snapshot, time.time()
-    rows = []
-    for name in PARTS:
-        part = snapshot.part(name)
-        age = "never read" if part.time is None else f"{max(0.0, now - part.time):.0f} s ago"
-        rows.append(
-            f"<tr><th scope=row>{name}<td>{age}<td>{part.seconds:.2f} s<td>{html.escape(part.source)}"
-            f"<td>{part.rows_skipped or ''}<td>{html.escape(part.error or '')}"
-        )
-    links = "".join(f'<li><a href="metrics/{name}">metrics/{name}</a> {told}' for name, told in _PROFILE_WORDS.items())
-    state = "up" if pages.up() else "not answering"
-    cluster = html.escape(snapshot.cluster or "no cluster yet")
-    return _HOME.format(
-        cluster=cluster,
-        state=state,
-        links=links,
-        rows="".join(rows),
-        version=__version__,
-        summary=_summary(pages),
-    )
-
-
-def _summary(pages: Pages) -> str:
-    snapshot = pages.snapshot
-    if snapshot.jobs.value is None or snapshot.nodes.value is None:
-        return "Nothing was read yet."
-    running = sum(job.tasks for job in snapshot.jobs.value if job.holding)
-    waiting = sum(job.tasks for job in snapshot.jobs.value if job.waiting)
-    nodes = snapshot.nodes.value
-    usable = sum(node.usable for node in nodes)
-    return f"{len(nodes):,} nodes, {usable:,} of them usable; {running:,} jobs running, {waiting:,} waiting."
-
-
-_PROFILE_WORDS = {
-    "slurmscope": "our own names alone",
-    "rivosinc": "the names of rivosinc's prometheus-slurm-exporter",
-    "vpenso": "the names of vpenso's prometheus-slurm-exporter",
-    "sinfo": "the names of sinfo.py",
-}
-_HOME = """<!doctype html>
-<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<title>slurmscope · {cluster}</title>
-<style>
-:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
-body {{ max-width: 56rem; margin: 2rem auto; padding: 0 1rem }}
-table {{ border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }}
-th, td {{ text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8884; font-weight: normal }}
-thead th {{ font-weight: 600 }}
-small {{ opacity: .7 }}
-</style>
-<h1>{cluster}</h1>
-<p>slurmctld is <strong>{state}</strong>. {summary}
-<p><a href="metrics">metrics</a> is the page for Prometheus. Others:
-<ul>{links}</ul>
-<h2>What is read</h2>
-<div style="overflow-x: auto"><table>
-<thead><tr><th>part<th>read<th>took<th>by<th>rows skipped<th>error</thead>
-{rows}
-</table></div>
-<p><small>slurmscope {version}</small>
-"""

@@ -4,19 +4,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Lab
+from lab.cluster import Lab
 
 
 def test_generation(lab: Lab) -> None:
-    assert lab.run("sinfo", "--version").stdout.decode().startswith(f"slurm {lab.generation}.")
+    assert lab.run("sinfo", "--version").stdout.decode().startswith(f"slurm-wlm {lab.generation}.")
     config = lab.run("scontrol", "show", "config").stdout.decode().splitlines()
     settings = {k.strip(): v.strip() for k, _, v in (line.partition("=") for line in config)}
     assert settings["ClusterName"] == lab.cluster
@@ -83,7 +79,7 @@ def test_reservations(lab: Lab) -> None:
 
 def test_wrappers_pass_the_time_format_through(lab: Lab) -> None:
     # nothing else in the environment: the wrappers must not need a PATH
-    argv = [lab.bin / "squeue", "-h", "-n", "train", "-o", "%S"]
+    argv = [str(lab.bin / "squeue"), "-h", "-n", "train", "-o", "%S"]
     out = subprocess.run(argv, env={"SLURM_TIME_FORMAT": "%s"}, capture_output=True, check=True).stdout
     assert out.strip().isdigit()
 
@@ -120,7 +116,7 @@ def test_frozen_controller(lab: Lab) -> None:
         assert squeue.returncode == -15
     finally:
         lab.ctld("cont")
-    assert subprocess.run([lab.bin / "squeue"], env=os.environ, capture_output=True).returncode == 0
+    assert subprocess.run([lab.bin / "squeue"], capture_output=True, check=False).returncode == 0
 
 
 def test_killed_controller(lab: Lab) -> None:

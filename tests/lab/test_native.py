@@ -43,8 +43,25 @@ JOB_STATES = {
     "suspended": "suspended",
     "timeout": "timeout",
 }
-FINISHED = ("boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout")
-NODE_STATES = {"alloc": "allocated", "down": "down", "future": "future", "idle": "idle", "mixed": "mixed", "unknown": "unknown"}
+FINISHED = (
+    "boot_fail",
+    "cancelled",
+    "completed",
+    "deadline",
+    "failed",
+    "node_fail",
+    "out_of_memory",
+    "preempted",
+    "timeout",
+)
+NODE_STATES = {
+    "alloc": "allocated",
+    "down": "down",
+    "future": "future",
+    "idle": "idle",
+    "mixed": "mixed",
+    "unknown": "unknown",
+}
 NODE_FLAGS = {
     "blocked": "blocked",
     "completing": "completing",
@@ -193,9 +210,29 @@ def scheduler_counterparts() -> dict[str, Counterpart]:
     found["slurm_sched_mean_depth_cycle"] = summed("slurm_scheduler_cycle_depth_mean", scheduler="main")
     found["slurm_bf_depth_mean"] = summed("slurm_scheduler_cycle_depth_mean", scheduler="backfill")
     exits = {
-        "sched": ("main", {"end": "End of job queue", "max_depth": "Hit default_queue_depth", "max_job_start": "Hit sched_max_job_start", "lic": "Blocked on licenses", "rpc_cnt": "Hit max_rpc_cnt", "timeout": "Timeout (max_sched_time)"}),
-        "bf": ("backfill", {"end": "End of job queue", "max_job_start": "Hit bf_max_job_start", "max_job_test": "Hit bf_max_job_test", "state_changed": "System state changed", "table_limit": "Hit table size limit (bf_node_space_size)", "timeout": "Timeout (bf_max_time)"}),
-    }  # fmt: skip
+        "sched": (
+            "main",
+            {
+                "end": "End of job queue",
+                "max_depth": "Hit default_queue_depth",
+                "max_job_start": "Hit sched_max_job_start",
+                "lic": "Blocked on licenses",
+                "rpc_cnt": "Hit max_rpc_cnt",
+                "timeout": "Timeout (max_sched_time)",
+            },
+        ),
+        "bf": (
+            "backfill",
+            {
+                "end": "End of job queue",
+                "max_job_start": "Hit bf_max_job_start",
+                "max_job_test": "Hit bf_max_job_test",
+                "state_changed": "System state changed",
+                "table_limit": "Hit table size limit (bf_node_space_size)",
+                "timeout": "Timeout (bf_max_time)",
+            },
+        ),
+    }
     for word, (which, reasons) in exits.items():
         for native, reason in reasons.items():
             found[f"slurm_{word}_exit_{native}"] = summed("slurm_scheduler_exits_total", scheduler=which, reason=reason)
@@ -241,7 +278,7 @@ WITHOUT = {
     "slurm_partition_jobs_max_job_nodes_nohold": _SIZES,
     "slurm_partition_jobs_min_job_nodes": _SIZES,
     "slurm_partition_jobs_min_job_nodes_nohold": _SIZES,
-    "slurm_partition_jobs_wait_part_node_limit": "slurm_queue_pending_jobs{reason=\"PartitionNodeLimit\"} has it by its reason",
+    "slurm_partition_jobs_wait_part_node_limit": 'slurm_queue_pending_jobs{reason="PartitionNodeLimit"} has it',
     "slurm_schedule_cycle_depth": _NO_SUMS,
     "slurm_schedule_cycle_tot": _NO_SUMS,
     "slurm_bf_cycle_tot": _NO_SUMS,
@@ -253,7 +290,7 @@ WITHOUT = {
     "slurm_server_thread_cnt": _ITSELF,
     "slurm_sched_stats_timestamp": _ITSELF,
     "slurm_sdiag_latency": "it is measured anew for each question",
-}  # fmt: skip
+}
 
 
 def native_samples(lab: Lab, pages: tuple[str, ...]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of the lab, as a test holds it."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+SCRIPT = Path(__file__).resolve().parent / "slurm-lab"
+CLUSTERS = {"22.05": "lab22", "24.11": "lab24", "26.05": "lab26"}
+
+T = TypeVar("T")
+
+
+class Lab:
+    """A running Slurm cluster of one generation, with the set of jobs that `slurm-lab jobs` submits.
+
+    `generation` is its version as Slurm writes it (`24.11`), `cluster` its name (`lab24`), `port` the port of its
+    slurmctld on 127.0.0.1, and `bin` a folder of commands (squeue, sinfo, sacct, …) that speak to it, to be put
+    first in `PATH`. The cluster is shared by all tests of a session: a test puts back what it changes.
+    """
+
+    def __init__(self, generation: str, bin: Path) -> None:
+        self.generation = generation
+        self.cluster = CLUSTERS[generation]
+        self.bin = bin
+        self.port = int(self.script("port").stdout)
+
+    def script(
+        self, command: str, *argv: str, check: bool = True, input: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Call `slurm-lab COMMAND GENERATION ARGV…`."""
+        line = [SCRIPT, command, self.generation, *argv]
+        done = subprocess.run(line, input=input, capture_output=True, check=False)
+        if check and done.returncode:
+            error = subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
+            error.add_note(done.stderr.decode(errors="replace"))  # else a traceback would not show it
+            raise error
+        return done
+
+    def run(
+        self, *argv: str, user: str | None = None, check: bool = True, input: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command inside, as root or as `user`: alice, bob, carol or dana.o-neil."""
+        if user is None:
+            return self.script("exec", *argv, check=check, input=input)
+        return self.script("as", user, *argv, check=check, input=input)
+
+    def ctld(self, action: str) -> None:
+        """Do `stop` (freeze), `cont`, `kill` or `start` to slurmctld; back when it is done."""
+        self.script("ctld", action)
+
+    def native(self, page: str) -> str:
+        """A page of metrics as slurmctld itself serves it, such as `jobs` or `nodes`; only 26.05 does."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET", f"/metrics/{page}")
+            response = connection.getresponse()
+            body = response.read().decode()
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise RuntimeError(f"/metrics/{page} answers {response.status}: {body}")
+        return body
+
+    def wait_for(self, predicate: Callable[[], T], seconds: float = 30) -> T:
+        """Call `predicate` until what it returns is true, and return that; fail after `seconds`."""
+        end = time.monotonic() + seconds
+        while not (value := predicate()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"not so after {seconds} s: {predicate}")
+            time.sleep(0.2)
+        return value
