@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from slurmscope import poll as poll_module
 from slurmscope.model import PARTS, Config, Controller, Job, Snapshot
 from slurmscope.poll import FAST_PARTS, Poll
 from slurmscope.settings import Poll as PollSettings
@@ -63,7 +62,7 @@ class Bench:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cluster: str = "") -> None:
         self.now = 1000.0
-        monkeypatch.setattr(poll_module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("slurmscope.poll.time.monotonic", lambda: self.now)
         self.source = FakeSource()
         self.published: list[tuple[Snapshot, frozenset[str]]] = []
         settings = Settings(poll=PollSettings(interval=10, slow_interval=60), slurm=Slurm(cluster=cluster))
@@ -218,7 +217,7 @@ def _sleeps(monkeypatch: pytest.MonkeyPatch, bench: Bench, poll_takes: Callable[
         bench.now += poll_takes()
 
     monkeypatch.setattr(bench.poll, "once", once)
-    monkeypatch.setattr(poll_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr("slurmscope.poll.asyncio.sleep", sleep)
     with pytest.raises(Enough):
         asyncio.run(bench.poll.run())
     return slept

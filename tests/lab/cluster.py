@@ -35,7 +35,7 @@ class Lab:
         self, command: str, *argv: str, check: bool = True, input: bytes | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Call `slurm-lab COMMAND GENERATION ARGV…`."""
-        line = [SCRIPT, command, self.generation, *argv]
+        line = [str(SCRIPT), command, self.generation, *argv]
         done = subprocess.run(line, input=input, capture_output=True, check=False)
         if check and done.returncode:
             error = subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from lab.cluster import Lab
 from lab.page import at_one_moment, page_of, run_slurmscope
@@ -42,7 +43,7 @@ def test_names_are_read_back_whole_and_touch_nothing_else(lab: Lab) -> None:
     try:
         for name in NAMES:
             done = lab.run(
-                "sbatch", "--parsable", "-H", "-o", "/dev/null", "-J", name, "--wrap", "hostname", user="carol"
+                "sbatch", "--parsable", "-H", "-o", "/dev/null", "-J", os.fsdecode(name), "--wrap", "hostname", user="carol"
             )
             ids[int(done.stdout.split(b";")[0])] = name
         done = run_slurmscope(lab.bin, "snapshot")

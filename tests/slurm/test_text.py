@@ -209,7 +209,7 @@ REASONS = [
 def test_no_reason_forges_a_field(reason: str, comment: str) -> None:
     line = NODE.replace("State=MIXED", "State=MIXED+DRAIN") + f" Reason={reason} [ops@1794723804]{comment}"
     (node,) = text.parse_nodes(line.encode(), MARKS).value
-    assert (node.name, node.state, node.flags) == ("cn-a006", "MIXED", {"DRAIN"})
+    assert (node.name, node.state, node.flags) == ("cn-a006", "MIXED", frozenset({"DRAIN"}))
     assert node.cpus_allocated == 32
     if "Reason=" not in comment:
         assert (node.reason, node.reason_user, node.reason_time) == (reason, "ops", 1794723804)

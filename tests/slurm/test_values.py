@@ -146,7 +146,7 @@ def test_node_states(base: str, flags: set[str], suffixes: set[str]) -> None:
         "-": "PLANNED",
     }
     written = "+".join([base + "".join(sorted(suffixes)), *sorted(flags)])
-    assert values.node_state(written) == (base, flags | {meaning[suffix] for suffix in suffixes})
+    assert values.node_state(written) == (base, frozenset(flags | {meaning[suffix] for suffix in suffixes}))
     assert values.node_state(written.lower()) == values.node_state(written)
 
 
@@ -167,7 +167,7 @@ def test_node_states(base: str, flags: set[str], suffixes: set[str]) -> None:
     ],
 )
 def test_node_states_as_slurm_writes_them(written: str, base: str, flags: set[str]) -> None:
-    assert values.node_state(written) == (base, flags)
+    assert values.node_state(written) == (base, frozenset(flags))
 
 
 # --- hostlists ------------------------------------------------------------------------------------------------
