@@ -26,7 +26,8 @@ def _cell(text: str) -> str:
 def _families(topics: tuple[Topic[View], ...]) -> str:
     lines = []
     for topic in topics:
-        made = "for each request" if not topic.needs else f"of {', '.join(sorted(topic.needs))}"
+        parts = ", ".join(sorted({topic.of, *topic.also})) if topic.of else ""
+        made = f"of {parts}" if parts else "for each request"
         lines.append(f"\n### {topic.name.capitalize()}\n\nMade {made}.\n")
         lines.append("| name | type | labels | what it is |\n|---|---|---|---|")
         for family in topic.families:

@@ -335,6 +335,7 @@ class Share(msgspec.Struct, frozen=True, gc=False):
 
     account: str
     user: str | None  # None: the account itself
+    partition: str | None  # of an association that holds in one partition only
     parent: str | None
     depth: int
     raw_shares: int | None  # None: "parent", or the root

@@ -49,22 +49,29 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        if not scope["path"].startswith("/metrics"):
+            await self._serve(scope, send)
+            return
         requests = self._pages.requests
         requests.in_flight += 1
+        try:
+            status = await self._serve(scope, send)
+        finally:
+            requests.in_flight -= 1
+        requests.total[status] = requests.total.get(status, 0) + 1
+
+    async def _serve(self, scope: Scope, send: Send) -> int:
         try:
             answer = await self._answer(scope)
         except Exception:
             log.exception("a request failed", extra=fields(path=scope["path"]))
             answer = plain(500, "something went wrong; the log says what")
-        finally:
-            requests.in_flight -= 1
-        if scope["path"].startswith("/metrics"):
-            requests.total[answer.status] = requests.total.get(answer.status, 0) + 1
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         body = answer.body if scope["method"] != "HEAD" else []
         for piece in body:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        return answer.status
 
     async def _answer(self, scope: Scope) -> Answer:
         path: str = scope["path"]

@@ -337,10 +337,10 @@ SCHEDULER = Scheduler(
     rpcs_pending={},
 )
 SHARES = (
-    Share("root", None, None, 0, None, None, None, None, None, None, None),
-    Share("physics", None, "root", 1, 1, 0.5, 1.0, 0.1, 0.1, 0.25, 2.0),
-    Share("lasers", None, "physics", 2, 1, 0.5, 1.0, 0.1, 0.1, 0.75, 2.0),
-    Share("lasers", "alice", "lasers", 3, 1, 0.5, 1.0, 0.1, 0.1, 0.5, 2.0),
+    Share("root", None, None, None, 0, None, None, None, None, None, None, None),
+    Share("physics", None, None, "root", 1, 1, 0.5, 1.0, 0.1, 0.1, 0.25, 2.0),
+    Share("lasers", None, None, "physics", 2, 1, 0.5, 1.0, 0.1, 0.1, 0.75, 2.0),
+    Share("lasers", "alice", None, "lasers", 3, 1, 0.5, 1.0, 0.1, 0.1, 0.5, 2.0),
 )
 LIMITS = (
     Limit("association", "physics", None, None, None, "GrpTRES", "cpu", 100.0, 8.0),
@@ -476,7 +476,7 @@ TOPICS = [topic for profile in COMPAT for topic in catalogue.PROFILES[profile] i
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 def test_a_topic_needs_the_parts_that_it_says_and_no_other(topic: Topic[View]) -> None:
-    needed = snapshot(**{part: EVERYTHING[part] for part in topic.needs})
+    needed = snapshot(**{part: EVERYTHING[part] for part in {topic.of, *topic.also} - {None}})
     assert render(topic, view_of(needed), "c1", openmetrics=False) == render(
         topic, view_of(FULL), "c1", openmetrics=False
     )

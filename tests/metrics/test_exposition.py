@@ -16,21 +16,29 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from slurmscope.metrics.exposition import COUNTER, GAUGE, HISTOGRAM, Chunk, Family, Histogram, Page, Topic, render
 
-View = None  # the families here need none
+
+class Nothing:
+    """A view for families that look at none."""
+
+    def known(self, part: str) -> bool:
+        return part != "unread"
 
 
-def topic(*families: Family[None]) -> Topic[None]:
-    return Topic("some", frozenset({"jobs"}), families)
+VIEW = Nothing()
 
 
-def one(value: object, labels: tuple[str, ...] = ("job",), kind: str = GAUGE, name: str = "slurm_x") -> Topic[None]:
+def topic(*families: Family[Nothing]) -> Topic[Nothing]:
+    return Topic("some", "jobs", frozenset(), families)
+
+
+def one(value: object, labels: tuple[str, ...] = ("job",), kind: str = GAUGE, name: str = "slurm_x") -> Topic[Nothing]:
     names = tuple(f"l{at}" for at in range(len(labels)))
     return topic(Family(name, kind, "What it is.", names, lambda view: [(labels, value)]))  # type: ignore[list-item]
 
 
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_any_label_is_read_back(first: str, cluster: str) -> None:
-    page = render(one(1, (first,)), None, cluster, openmetrics=False).decode()
+    page = render(one(1, (first,)), VIEW, cluster, openmetrics=False).decode()
     ((sample,),) = [family.samples for family in read_text(page)]
     safe = first.encode("utf-8", "backslashreplace").decode()
     assert sample.labels["l0"] == safe
@@ -39,31 +47,36 @@ def test_any_label_is_read_back(first: str, cluster: str) -> None:
 
 @given(st.integers() | st.floats())
 def test_any_number_is_read_back(value: float) -> None:
-    page = render(one(value), None, "c", openmetrics=False).decode()
+    page = render(one(value), VIEW, "c", openmetrics=False).decode()
     ((sample,),) = [family.samples for family in read_text(page)]
     assert sample.value == float(value) or (math.isnan(value) and math.isnan(sample.value))
 
 
 def test_unknown_is_left_out_and_a_family_without_samples_says_nothing() -> None:
-    assert render(one(None), None, "c", openmetrics=False) == b""
+    assert render(one(None), VIEW, "c", openmetrics=False) == b""
+
+
+def test_a_topic_of_a_part_that_was_never_read_says_nothing() -> None:
+    unread = Topic("some", "unread", frozenset(), one(0).families)
+    assert render(unread, VIEW, "c", openmetrics=False) == b""
 
 
 def test_the_text_format() -> None:
-    page = render(one(3, ("a",)), None, "c", openmetrics=False)
+    page = render(one(3, ("a",)), VIEW, "c", openmetrics=False)
     assert page == b'# HELP slurm_x What it is.\n# TYPE slurm_x gauge\nslurm_x{cluster="c",l0="a"} 3\n'
 
 
 def test_a_counter_in_both_formats() -> None:
     counter = one(3, (), COUNTER, "slurm_x_total")
-    assert b"# TYPE slurm_x_total counter\nslurm_x_total{" in render(counter, None, "c", openmetrics=False)
-    page = render(counter, None, "c", openmetrics=True)
+    assert b"# TYPE slurm_x_total counter\nslurm_x_total{" in render(counter, VIEW, "c", openmetrics=False)
+    page = render(counter, VIEW, "c", openmetrics=True)
     assert b"# TYPE slurm_x counter\nslurm_x_total{" in page
     ((family,),) = [list(read_openmetrics(page.decode() + "# EOF\n"))]
     assert (family.type, family.samples[0].value) == ("counter", 3)
 
 
 def test_an_older_counter_without_the_suffix_is_legal_openmetrics() -> None:
-    page = render(one(3, (), COUNTER, "slurm_old_error"), None, "c", openmetrics=True).decode()
+    page = render(one(3, (), COUNTER, "slurm_old_error"), VIEW, "c", openmetrics=True).decode()
     assert [family.type for family in read_openmetrics(page + "# EOF\n")] == ["unknown"]
 
 
@@ -73,7 +86,7 @@ def test_a_histogram_adds_up(values: list[float]) -> None:
     found = Histogram.empty(bounds)
     for value in values:
         found.observe(value)
-    page = render(one(found, ("a",), HISTOGRAM), None, "c", openmetrics=False).decode()
+    page = render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=False).decode()
     samples = {
         (sample.name, sample.labels.get("le")): sample.value for family in read_text(page) for sample in family.samples
     }
@@ -82,7 +95,7 @@ def test_a_histogram_adds_up(values: list[float]) -> None:
         assert samples["slurm_x_bucket", name] == sum(value <= bound for value in values)
     assert samples["slurm_x_count", None] == len(values)
     assert samples["slurm_x_sum", None] == pytest.approx(sum(values))
-    list(read_openmetrics(render(one(found, ("a",), HISTOGRAM), None, "c", openmetrics=True).decode() + "# EOF\n"))
+    list(read_openmetrics(render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=True).decode() + "# EOF\n"))
 
 
 @given(st.lists(st.binary(max_size=2000), max_size=5), st.binary(max_size=200))

@@ -13,11 +13,20 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isnan
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-V = TypeVar("V")
+
+class Viewed(Protocol):
+    """What families look at."""
+
+    def known(self, part: str) -> bool:
+        """Whether a part of the snapshot was ever read."""
+        ...
+
+
+V = TypeVar("V", bound=Viewed)
 
 GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,11 +67,18 @@ class Family(msgspec.Struct, Generic[V], frozen=True):
 
 
 class Topic(msgspec.Struct, Generic[V], frozen=True):
-    """Families that are made of the same parts, and so change together."""
+    """Families that are made of the same parts, and so change together.
+
+    While the part that they are `of` was never read they say nothing: what is unknown is not 0.
+    """
 
     name: str
-    needs: frozenset[str]  # parts of the snapshot; empty: made for each request
+    of: str | None  # a part of the snapshot; None: made for each request
+    also: frozenset[str]  # other parts that change what is said
     families: tuple[Family[V], ...]
+
+    def changes_with(self, fresh: frozenset[str]) -> bool:
+        return self.of in fresh or not self.also.isdisjoint(fresh)
 
     @property
     def counts(self) -> bool:
@@ -125,6 +141,8 @@ def _family_lines(family: Family[V], view: V, cluster: str, openmetrics: bool) -
             lines.append(template % (*map(_escape, labels), value))
         elif value.__class__ is float:
             lines.append(template % (*map(_escape, labels), _number(value)))
+        elif isinstance(value, int):  # a bool
+            lines.append(template % (*map(_escape, labels), int(value)))
         elif isinstance(value, Histogram):
             pairs = zip(family.labels, labels, strict=True)
             text = ",".join((first, *(f'{label}="{_escape(one)}"' for label, one in pairs)))
@@ -133,6 +151,8 @@ def _family_lines(family: Family[V], view: V, cluster: str, openmetrics: bool) -
 
 
 def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> bytes:
+    if topic.of is not None and not view.known(topic.of):
+        return b""
     lines: list[str] = []
     for family in topic.families:
         lines += _family_lines(family, view, cluster, openmetrics)

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from slurmscope import __version__
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
+from slurmscope.metrics.process import Process
 from slurmscope.metrics.view import View
 from slurmscope.model import PARTS, Cost
 from slurmscope.slurm.commands import BY_PART
@@ -53,6 +52,7 @@ _COMMAND = ("part", "command")
 
 TOPIC: Topic[View] = Topic(
     "health",
+    None,
     frozenset(),
     (
         Family("slurm_up", GAUGE, "1 if slurmctld answered all of the last poll.", (), lambda view: [((), int(view.up))]),
@@ -84,35 +84,13 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-_PAGE = resource.getpagesize()
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-class _Process:
-    """This process as /proc has it: what a process exporter would say."""
-
-    def __init__(self) -> None:
-        text = Path("/proc/self/stat").read_text()
-        stat = text[text.rindex(")") + 2 :].split()
-        self.cpu = (int(stat[11]) + int(stat[12])) / _TICKS
-        self.virtual = int(stat[20])
-        self.resident = int(stat[21]) * _PAGE
-        boot = next(
-            int(line.split()[1]) for line in Path("/proc/stat").read_text().split("\n") if line.startswith("btime")
-        )
-        self.started = boot + int(stat[19]) / _TICKS
-        self.files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - no need for paths
-        self.most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        self.most_virtual = 2**64 - 1 if limit == resource.RLIM_INFINITY else limit
-
-
-def _process(value: Callable[[_Process], float]) -> Callable[[View], Iterable[Sample]]:
-    return lambda view: [((), value(_Process()))]
+def _process(value: Callable[[Process], float]) -> Callable[[View], Iterable[Sample]]:
+    return lambda view: [((), value(view.process))]
 
 
 PROCESS: Topic[View] = Topic(
     "process",
+    None,
     frozenset(),
     (
         Family("process_cpu_seconds_total", COUNTER, "Total user and system CPU time spent in seconds.", (), _process(lambda one: one.cpu)),

@@ -130,7 +130,8 @@ _PLACE = ("state", "flags", "reservation")
 
 TOPIC: Topic[View] = Topic(
     "nodes",
-    frozenset({"nodes", "reservations"}),
+    "nodes",
+    frozenset({"reservations"}),
     (
         Family("slurm_node_state", GAUGE, "The node's base state: always 1, the state is a label.", ("node", "state"), _states),
         Family("slurm_node_flag", GAUGE, "A flag that is set on the node's state: always 1, absent when it is not set.", ("node", "flag"), _flags),

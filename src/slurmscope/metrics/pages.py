@@ -52,7 +52,7 @@ class Pages:
         chunks = {
             key: chunk
             for key, chunk in self._chunks.items()
-            if not renamed and _BY_NAME[key[0]].needs.isdisjoint(fresh)
+            if not renamed and not _BY_NAME[key[0]].changes_with(fresh)
         }
         pages = {wanted: self._page(wanted, view, chunks) for wanted in self._wanted}
         self._queue = view.queue
@@ -76,7 +76,7 @@ class Pages:
         profile, openmetrics = wanted
         row = []
         for topic in self._topics(profile):
-            if not topic.needs:
+            if topic.of is None:
                 continue
             key = topic.name, openmetrics and topic.counts
             if key not in chunks:
@@ -95,7 +95,7 @@ class Pages:
         if wanted not in self._pages:
             self._wanted.add(wanted)
             self._pages[wanted] = await compute(self._page, wanted, view, self._chunks)
-        live = [topic for topic in self._topics(profile) if not topic.needs]
+        live = [topic for topic in self._topics(profile) if topic.of is None]
         last = b"".join(render(topic, view, self.snapshot.cluster, openmetrics=openmetrics) for topic in live)
         return self._pages[wanted].body(last + (b"# EOF\n" if openmetrics else b""), gzip=gzip)
 

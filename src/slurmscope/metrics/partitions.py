@@ -106,7 +106,8 @@ _NOW = "on usable nodes with a CPU and memory to spare that no active reservatio
 
 TOPIC: Topic[View] = Topic(
     "partitions",
-    frozenset({"nodes", "partitions", "reservations"}),
+    "nodes",
+    frozenset({"partitions", "reservations"}),
     (
         Family("slurm_partition_state", GAUGE, "1 for the state that the partition is in, 0 for the others.", ("partition", "state"), _state),
         Family("slurm_partition_nodes_by_state", GAUGE, "The partition's nodes by base state.", ("partition", "state"), _by_state),

@@ -24,15 +24,17 @@ def _shares_shown(view: View) -> list[Share]:
 
 def _share(value: Callable[[Share], float | None]) -> Callable[[View], Iterable[Sample]]:
     return lambda view: (
-        ((share.account, share.user or "", share.parent or ""), value(share)) for share in _shares_shown(view)
+        ((share.account, share.user or "", share.partition or "", share.parent or ""), value(share))
+        for share in _shares_shown(view)
     )
 
 
-_SHARE = ("account", "user", "parent")
+_SHARE = ("account", "user", "partition", "parent")
 
 SHARES: Topic[View] = Topic(
     "shares",
-    frozenset({"shares"}),
+    "shares",
+    frozenset(),
     (
         Family("slurm_share_raw_shares", GAUGE, "Shares assigned to an account or, where user is set, to a user in it.", _SHARE, _share(lambda one: one.raw_shares)),
         Family("slurm_share_norm_shares", GAUGE, "Shares as a part of those of the same parent.", _SHARE, _share(lambda one: one.norm_shares)),
@@ -84,7 +86,8 @@ _UNITS = "in base units: counts, bytes for memory, seconds for times"
 
 LIMITS: Topic[View] = Topic(
     "limits",
-    frozenset({"limits"}),
+    "limits",
+    frozenset(),
     (
         Family("slurm_limit", GAUGE, f"A limit that is set on an association or a QOS, {_UNITS}. The name is sacctmgr's.", _LIMIT, _limit(lambda one: one.limit)),
         Family("slurm_limit_used", GAUGE, f"What counts against it now, {_UNITS}; absent for limits on each single job.", _LIMIT, _limit(lambda one: one.used)),
@@ -105,7 +108,8 @@ def _seats(view: View) -> Iterable[Sample]:
 
 LICENSES: Topic[View] = Topic(
     "licenses",
-    frozenset({"licenses"}),
+    "licenses",
+    frozenset(),
     (
         Family("slurm_license_seats", GAUGE, "Licences by use: used, free, reserved.", ("license", "use"), _seats),
         Family("slurm_license_capacity", GAUGE, "Licences that there are.", ("license",), lambda view: (((one.name,), one.total) for one in _licenses(view))),
@@ -134,7 +138,8 @@ def _reservation_info(view: View) -> Iterable[Sample]:
 
 RESERVATIONS: Topic[View] = Topic(
     "reservations",
-    frozenset({"reservations", "nodes"}),  # nodes, so that a window that opens is seen with the next fast poll
+    "reservations",
+    frozenset({"nodes"}),  # so that a window that opens is seen with the next fast poll
     (
         Family("slurm_reservation_active", GAUGE, "1 while the reservation's window is open.", ("reservation",), _reservation(lambda one, now: int(one.active(now)))),
         Family("slurm_reservation_start_timestamp_seconds", GAUGE, "When the reservation begins.", ("reservation",), _reservation(lambda one, now: one.start_time)),

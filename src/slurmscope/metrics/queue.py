@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from slurmscope.metrics.exposition import GAUGE, HISTOGRAM, Family, Histogram, Sample, Topic
 from slurmscope.metrics.nodes import gpu_type
 from slurmscope.metrics.tally import WAIT_BOUNDS
-from slurmscope.metrics.view import Amount, Amounts, Group, View
+from slurmscope.metrics.view import Amount, Amounts, View
 from slurmscope.model import JOB_STATES, PENDING, RUNNING, WAITING_STATES
 
 # Every state is told at 0 where jobs are counted; of what they hold, the two that everybody draws.
@@ -17,7 +17,8 @@ _ALWAYS_HOLDING = (PENDING, RUNNING)
 
 
 def _everything(view: View) -> Amounts:
-    return view.queue.by(lambda group: [(group.state,)])
+    found = view.queue.by(lambda group: [(group.state,)])
+    return found or {(RUNNING,): Amount(gpus={})}  # an empty queue is told with zeros
 
 
 def _partitions(view: View) -> Amounts:
@@ -31,9 +32,9 @@ def _qos(view: View) -> Amounts:
     return view.queue.by(lambda group: [(group.qos, group.state)])
 
 
-def _capped(family: str, name: Callable[[Group], str]) -> Callable[[View], Amounts]:
+def _capped(family: str, field: str) -> Callable[[View], Amounts]:
     def amounts(view: View) -> Amounts:
-        found, left_out = view.queue.capped(name, view.top)
+        found, left_out = view.queue.capped(field, view.top)
         view.dropped[family] = left_out
         return found
 
@@ -43,14 +44,13 @@ def _capped(family: str, name: Callable[[Group], str]) -> Callable[[View], Amoun
 def _jobs(amounts: Callable[[View], Amounts]) -> Callable[[View], Iterable[Sample]]:
     def samples(view: View) -> Iterable[Sample]:
         found = amounts(view)
-        places = dict.fromkeys(key[:-1] for key in found) or {}
-        if not places and not view.queue.groups:
-            places = {(): None} if amounts is _everything else {}
-        for place in places:
-            seen = (key[-1] for key in found if key[:-1] == place)
-            for state in dict.fromkeys((*JOB_STATES, *seen)):
-                amount = found.get((*place, state))
-                yield (*place, state.lower()), amount.jobs if amount else 0
+        seen: dict[tuple[str, ...], dict[str, None]] = {}
+        for *place, state in found:
+            seen.setdefault(tuple(place), dict.fromkeys(JOB_STATES))[state] = None
+        for where, states in seen.items():
+            for state in states:
+                amount = found.get((*where, state))
+                yield (*where, state.lower()), amount.jobs if amount else 0
 
     return samples
 
@@ -151,13 +151,14 @@ _COUNTED_TWICE = " A job that waits in two partitions is counted in both."
 
 TOPIC: Topic[View] = Topic(
     "queue",
-    frozenset({"jobs", "partitions"}),
+    "jobs",
+    frozenset({"partitions"}),
     (
         *_families("slurm_queue", (), "", _everything),
         *_families("slurm_partition_queue", ("partition",), " of a partition", _partitions),
         *_families("slurm_qos_queue", ("qos",), " of a QOS", _qos),
-        *_families("slurm_account_queue", ("account",), " of an account", _capped("slurm_account_queue_*", lambda group: group.account)),
-        *_families("slurm_user_queue", ("user",), " of a user", _capped("slurm_user_queue_*", lambda group: group.user)),
+        *_families("slurm_account_queue", ("account",), " of an account", _capped("slurm_account_queue_*", "account")),
+        *_families("slurm_user_queue", ("user",), " of a user", _capped("slurm_user_queue_*", "user")),
         Family("slurm_queue_pending_jobs", GAUGE, "Waiting jobs by partition and the reason that Slurm gives." + _COUNTED_TWICE, ("partition", "reason"), _pending),
         Family("slurm_partition_pending_oldest_seconds", GAUGE, "How long ago the job that waits longest became eligible; 0 when none waits. Held, dependent and later ones do not count.", ("partition",), _oldest),
         Family("slurm_partition_pending_age_seconds", HISTOGRAM, "How long ago the jobs that wait now became eligible. It is of this moment: use it without rate()." + _COUNTED_TWICE, ("partition",), _ages),

@@ -63,7 +63,8 @@ _S = ("scheduler",)
 
 TOPIC: Topic[View] = Topic(
     "scheduler",
-    frozenset({"scheduler"}),
+    "scheduler",
+    frozenset(),
     (
         Family("slurm_scheduler_threads", GAUGE, "Threads of slurmctld that are busy with an RPC.", (), _of(lambda one: one.threads)),
         Family("slurm_scheduler_agent_queue_length", GAUGE, "Messages to nodes that wait to be sent.", (), _of(lambda one: one.agent_queue)),
@@ -112,7 +113,8 @@ def _of_dbd(value: Callable[[Accounting], float | None]) -> Callable[[View], Ite
 
 ACCOUNTING: Topic[View] = Topic(
     "accounting",
-    frozenset({"accounting"}),
+    "accounting",
+    frozenset(),
     (
         Family("slurm_dbd_rollup_timestamp_seconds", GAUGE, "When slurmdbd last rolled its records up into usage.", (), _of_dbd(lambda one: one.rollup_last)),
         Family("slurm_dbd_rollup_last_seconds", GAUGE, "How long that rollup took.", (), _of_dbd(lambda one: one.rollup_last_seconds)),

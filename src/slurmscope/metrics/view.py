@@ -13,6 +13,7 @@ from functools import cached_property
 import msgspec
 
 from slurmscope.metrics.exposition import Histogram
+from slurmscope.metrics.process import Process
 from slurmscope.metrics.tally import WAIT_BOUNDS, Tally
 from slurmscope.model import PENDING, Cost, Job, Node, Reservation, Snapshot
 from slurmscope.slurm.values import hosts
@@ -57,6 +58,7 @@ class Queue:
 
     def __init__(self, jobs: Iterable[Job], now: float) -> None:
         groups: dict[tuple[str, str, str, str, str, str | None], Amount] = {}
+        self._capped: dict[tuple[str, int], tuple[Amounts, int]] = {}
         self.oldest: dict[str, float] = {}
         self.ages: dict[str, Histogram] = {}
         for job in jobs:
@@ -94,15 +96,24 @@ class Queue:
                 sums[key].add(amount)
         return sums
 
-    def capped(self, name: Callable[[Group], str], most: int) -> tuple[Amounts, int]:
-        """Sums by a name and the state, the names beyond the `most` busiest as one; and how many those are."""
+    def capped(self, field: str, most: int) -> tuple[Amounts, int]:
+        """Sums by `user` or `account` and the state, those beyond the `most` busiest as one; and how many those are.
+
+        Made once for the many families that show it.
+        """
+        found = self._capped.get((field, most))
+        if found is None:
+            found = self._capped[field, most] = self._cap(field, most)
+        return found
+
+    def _cap(self, field: str, most: int) -> tuple[Amounts, int]:
         weights: dict[str, int] = defaultdict(int)
         for group, amount in self.groups:
             # who holds or wants most comes first; a job counts too, for those that hold nothing any more
-            weights[name(group)] += amount.cpus + amount.jobs
+            weights[getattr(group, field)] += amount.cpus + amount.jobs
         ranked = sorted(weights, key=lambda one: (-weights[one], one))
         named = set(ranked[:most])
-        sums = self.by(lambda group: [(one if (one := name(group)) in named else OTHER, group.state)])
+        sums = self.by(lambda group: [(one if (one := getattr(group, field)) in named else OTHER, group.state)])
         return sums, len(ranked) - len(named)
 
 
@@ -138,6 +149,9 @@ class View:
         self.top = top
         self._queue = queue
         self.dropped = dropped  # series that a cap left out, by family; the functions that cap fill it in
+
+    def known(self, part: str) -> bool:
+        return self.snapshot.part(part).value is not None
 
     @cached_property
     def queue(self) -> Queue:
@@ -181,6 +195,10 @@ class View:
     def age(self, part: str) -> float | None:
         time = self.snapshot.part(part).time
         return None if time is None else max(0.0, self.now - time)
+
+    @cached_property
+    def process(self) -> Process:
+        return Process()
 
     @cached_property
     def own_user(self) -> str:

@@ -18,6 +18,7 @@ from slurmscope.slurm.values import MINUTE, decimal, number, size
 SHARE_FIELDS = (
     "Account",
     "User",
+    "Partition",
     "RawShares",
     "NormShares",
     "RawUsage",
@@ -29,11 +30,12 @@ SHARE_FIELDS = (
 
 
 def _share(row: str) -> Share:
-    account, user, raw, norm, usage, norm_usage, effective, fair, level = row.split("|")
+    account, user, partition, raw, norm, usage, norm_usage, effective, fair, level = row.split("|")
     name = account.lstrip(" ")
     return Share(
         account=intern(name),
         user=intern(user) if user else None,
+        partition=partition or None,
         parent=None,
         depth=len(account) - len(name),
         raw_shares=None if raw == "parent" else number(raw),

@@ -62,7 +62,7 @@ def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[byt
         if item is None:
             try:
                 item = read(decode(row))
-            except (ValueError, KeyError, IndexError) as error:
+            except (ValueError, LookupError, ArithmeticError) as error:
                 parsed.skipped += 1
                 if len(parsed.samples) < _SAMPLES:
                     parsed.samples.append((f"{type(error).__name__}: {error}", decode(row)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from math import isnan
+from math import isfinite, isnan
 
 from slurmscope.model import NODE_BASE_STATES
 
@@ -78,15 +78,22 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60
 def size(value: str, unit: str = "M") -> int:
     """Bytes in `4000M`, `62.50G`, `0`; a bare number is in `unit`."""
     scale = _UNITS.get(value[-1:].upper())
-    if scale is None:
-        return round(float(value) * _UNITS[unit])
-    return round(float(value[:-1]) * scale)
+    return _scaled(value, _UNITS[unit]) if scale is None else _scaled(value[:-1], scale)
+
+
+def _scaled(amount: str, scale: int) -> int:
+    if amount.isascii() and amount.isdigit():
+        return int(amount) * scale
+    product = float(amount) * scale
+    if not isfinite(product):
+        raise ValueError(f"not an amount: {amount!r}")
+    return round(product)
 
 
 def _count(value: str) -> int:
     """A plain count, which Slurm may shorten with a decimal K, M, …"""
     scale = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}.get(value[-1:])
-    return int(value) if scale is None else round(float(value[:-1]) * scale)
+    return int(value) if scale is None else _scaled(value[:-1], scale)
 
 
 _IN_BYTES = frozenset({"mem", "vmem", "gres/gpumem"})

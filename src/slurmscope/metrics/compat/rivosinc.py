@@ -12,10 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from slurmscope.metrics.compat.samples import Samples, capped, known, micros, of_scheduler
+from slurmscope.metrics.compat.samples import Samples, capped, micros, of_scheduler
 from slurmscope.metrics.compat.states import BUSY_WORDS, WORDS, word_of
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
-from slurmscope.metrics.view import OTHER, Amount, Amounts, Group, View
+from slurmscope.metrics.view import OTHER, Amount, Amounts, View
 from slurmscope.model import HOLDING_STATES, JOB_STATES, PENDING, RUNNING, WAITING_STATES, Cost, License, Node, Rpc
 from slurmscope.slurm.commands import BY_PART
 
@@ -30,11 +30,11 @@ def _sum(nodes: Iterable[Node], value: Callable[[Node], float | None]) -> float 
 
 
 def _cluster(value: Callable[[Node], float | None]) -> Samples:
-    return known("nodes", lambda view: [((), _sum(view.nodes, value))])
+    return lambda view: [((), _sum(view.nodes, value))]
 
 
 def _partition(value: Callable[[Node], float | None]) -> Samples:
-    return known("nodes", lambda view: (((name,), _sum(nodes, value)) for name, nodes in view.nodes_of.items()))
+    return lambda view: (((name,), _sum(nodes, value)) for name, nodes in view.nodes_of.items())
 
 
 def _by_state(nodes: Iterable[Node], value: Callable[[Node], int], always: tuple[str, ...]) -> Counter[str]:
@@ -45,20 +45,14 @@ def _by_state(nodes: Iterable[Node], value: Callable[[Node], int], always: tuple
 
 
 def _cluster_states(value: Callable[[Node], int]) -> Samples:
-    return known(
-        "nodes",
-        lambda view: (((state,), count) for state, count in _by_state(view.nodes, value, WORDS).items()),
-    )
+    return lambda view: (((state,), count) for state, count in _by_state(view.nodes, value, WORDS).items())
 
 
 def _partition_states(value: Callable[[Node], int], always: tuple[str, ...]) -> Samples:
-    return known(
-        "nodes",
-        lambda view: (
-            ((name, state), count)
-            for name, nodes in view.nodes_of.items()
-            for state, count in _by_state(nodes, value, always).items()
-        ),
+    return lambda view: (
+        ((name, state), count)
+        for name, nodes in view.nodes_of.items()
+        for state, count in _by_state(nodes, value, always).items()
     )
 
 
@@ -67,7 +61,8 @@ _FREE = "Memory that the kernels call free, whoever it is allocated to, in bytes
 
 NODES: Topic[View] = Topic(
     "rivosinc nodes",
-    frozenset({"nodes", "partitions"}),
+    "nodes",
+    frozenset({"partitions"}),
     (
         Family("slurm_partition_total_cpus", GAUGE, "CPUs of the partition's nodes.", _P, _partition(lambda node: node.cpus)),
         Family("slurm_partition_idle_cpus", GAUGE, "CPUs of the partition's nodes that a job could get now.", _P, _partition(lambda node: node.cpus_idle)),
@@ -107,16 +102,8 @@ def _partitions(view: View) -> Amounts:
     return found
 
 
-def _capped(family: str, name: Callable[[Group], str]) -> _Find:
-    return lambda view: capped(view, family, name)
-
-
-def _user(group: Group) -> str:
-    return group.user
-
-
-def _account(group: Group) -> str:
-    return group.account
+def _capped(family: str, field: str) -> _Find:
+    return lambda view: capped(view, family, field)
 
 
 def _states(found: Amounts, value: Callable[[Amount], int], always: tuple[str, ...]) -> Iterable[Sample]:
@@ -130,11 +117,11 @@ def _states(found: Amounts, value: Callable[[Amount], int], always: tuple[str, .
 
 
 def _count(find: _Find) -> Samples:
-    return known("jobs", lambda view: _states(find(view), lambda one: one.jobs, JOB_STATES))
+    return lambda view: _states(find(view), lambda one: one.jobs, JOB_STATES)
 
 
 def _held(find: _Find, value: Callable[[Amount], int]) -> Samples:
-    return known("jobs", lambda view: _states(find(view), value, (PENDING, RUNNING)))
+    return lambda view: _states(find(view), value, (PENDING, RUNNING))
 
 
 def _allocated(find: _Find, value: Callable[[Amount], int]) -> Samples:
@@ -148,7 +135,7 @@ def _allocated(find: _Find, value: Callable[[Amount], int]) -> Samples:
                 sums[place] += value(amount)
         return (((place,), total) for place, total in sums.items())
 
-    return known("jobs", samples)
+    return samples
 
 
 # a constraint may be "a&b", "[a|b]", "(a&b)|c", "a*2&b*4": what is between the signs is a feature
@@ -172,7 +159,7 @@ def _features(value: Callable[[Amount], int]) -> Samples:
                 sums[feature] += value(amount)
         return (((feature,), count) for feature, count in sums.items())
 
-    return known("jobs", samples)
+    return samples
 
 
 def _reasons(view: View) -> Iterable[Sample]:
@@ -185,22 +172,23 @@ _HELD = "held by jobs that run and asked for by jobs that wait"
 
 JOBS: Topic[View] = Topic(
     "rivosinc jobs",
-    frozenset({"jobs", "partitions"}),
+    "jobs",
+    frozenset({"partitions"}),
     (
         Family("slurm_job_count_per_state", GAUGE, "Jobs by state.", ("state",), _count(_everything)),
-        Family("slurm_user_state_total", GAUGE, "Jobs of a user by state.", _US, _count(_capped("slurm_user_state_total", _user))),
-        Family("slurm_user_cpu_alloc", GAUGE, f"CPUs of a user by state of the job: {_HELD}.", _US, _held(_capped("slurm_user_cpu_alloc", _user), lambda one: one.cpus)),
-        Family("slurm_user_mem_alloc", GAUGE, f"Memory of a user in bytes, by state of the job: {_HELD}.", _US, _held(_capped("slurm_user_mem_alloc", _user), lambda one: one.memory)),
+        Family("slurm_user_state_total", GAUGE, "Jobs of a user by state.", _US, _count(_capped("slurm_user_state_total", "user"))),
+        Family("slurm_user_cpu_alloc", GAUGE, f"CPUs of a user by state of the job: {_HELD}.", _US, _held(_capped("slurm_user_cpu_alloc", "user"), lambda one: one.cpus)),
+        Family("slurm_user_mem_alloc", GAUGE, f"Memory of a user in bytes, by state of the job: {_HELD}.", _US, _held(_capped("slurm_user_mem_alloc", "user"), lambda one: one.memory)),
         Family("slurm_partition_job_state_total", GAUGE, "Jobs of a partition by state. A job that waits in two is counted in both.", _PS, _count(_partitions)),
-        Family("slurm_account_job_state_total", GAUGE, "Jobs of an account by state.", _AS, _count(_capped("slurm_account_job_state_total", _account))),
-        Family("slurm_account_job_state_cpu_alloc", GAUGE, f"CPUs of an account by state of the job: {_HELD}.", _AS, _held(_capped("slurm_account_job_state_cpu_alloc", _account), lambda one: one.cpus)),
-        Family("slurm_account_job_state_mem_alloc", GAUGE, f"Memory of an account in bytes, by state of the job: {_HELD}.", _AS, _held(_capped("slurm_account_job_state_mem_alloc", _account), lambda one: one.memory)),
-        Family("slurm_account_cpu_alloc", GAUGE, "CPUs that an account's jobs hold.", ("account",), _allocated(_capped("slurm_account_cpu_alloc", _account), lambda one: one.cpus)),
-        Family("slurm_account_mem_alloc", GAUGE, "Memory that an account's jobs hold, in bytes.", ("account",), _allocated(_capped("slurm_account_mem_alloc", _account), lambda one: one.memory)),
+        Family("slurm_account_job_state_total", GAUGE, "Jobs of an account by state.", _AS, _count(_capped("slurm_account_job_state_total", "account"))),
+        Family("slurm_account_job_state_cpu_alloc", GAUGE, f"CPUs of an account by state of the job: {_HELD}.", _AS, _held(_capped("slurm_account_job_state_cpu_alloc", "account"), lambda one: one.cpus)),
+        Family("slurm_account_job_state_mem_alloc", GAUGE, f"Memory of an account in bytes, by state of the job: {_HELD}.", _AS, _held(_capped("slurm_account_job_state_mem_alloc", "account"), lambda one: one.memory)),
+        Family("slurm_account_cpu_alloc", GAUGE, "CPUs that an account's jobs hold.", ("account",), _allocated(_capped("slurm_account_cpu_alloc", "account"), lambda one: one.cpus)),
+        Family("slurm_account_mem_alloc", GAUGE, "Memory that an account's jobs hold, in bytes.", ("account",), _allocated(_capped("slurm_account_mem_alloc", "account"), lambda one: one.memory)),
         Family("slurm_feature_total", GAUGE, "Jobs that ask for a feature.", ("feature",), _features(lambda one: one.jobs)),
         Family("slurm_feature_cpu_alloc", GAUGE, "CPUs held by jobs that asked for a feature.", ("feature",), _features(lambda one: one.cpus)),
         Family("slurm_feature_mem_alloc", GAUGE, "Memory held by jobs that asked for a feature, in bytes.", ("feature",), _features(lambda one: one.memory)),
-        Family("slurm_pending_reason_total", GAUGE, "Waiting jobs by the reason that Slurm gives.", ("reason",), known("jobs", _reasons)),
+        Family("slurm_pending_reason_total", GAUGE, "Waiting jobs by the reason that Slurm gives.", ("reason",), _reasons),
     ),
 )  # fmt: skip
 
@@ -238,7 +226,8 @@ def _mean(rpc: Rpc) -> int | None:
 
 DIAGNOSTICS: Topic[View] = Topic(
     "rivosinc diagnostics",
-    frozenset({"scheduler"}),
+    "scheduler",
+    frozenset(),
     (
         Family("slurm_rpc_user_count", GAUGE, "Questions to slurmctld by user since its statistics began.", ("user",), _rpcs_by_user("slurm_rpc_user_count", lambda rpc: rpc.calls)),
         Family("slurm_rpc_user_total_time", GAUGE, "Time that slurmctld spent on a user's questions, in microseconds.", ("user",), _rpcs_by_user("slurm_rpc_user_total_time", lambda rpc: micros(rpc.seconds))),
@@ -264,7 +253,8 @@ def _licenses(value: Callable[[License], int]) -> Samples:
 
 LICENSES: Topic[View] = Topic(
     "rivosinc licenses",
-    frozenset({"licenses"}),
+    "licenses",
+    frozenset(),
     (
         Family("slurm_lic_total", GAUGE, "Licences that there are.", ("name",), _licenses(lambda one: one.total)),
         Family("slurm_lic_used", GAUGE, "Licences in use.", ("name",), _licenses(lambda one: one.used)),
@@ -287,7 +277,8 @@ def _limits(name: str, tres: str | None = None) -> Samples:
 
 LIMITS: Topic[View] = Topic(
     "rivosinc limits",
-    frozenset({"limits"}),
+    "limits",
+    frozenset(),
     (
         Family("slurm_account_cpu_limit", GAUGE, "CPUs that an account's jobs may hold together.", ("account",), _limits("GrpTRES", "cpu")),
         Family("slurm_account_mem_limit", GAUGE, "Memory that an account's jobs may hold together, in bytes.", ("account",), _limits("GrpTRES", "mem")),
@@ -324,6 +315,7 @@ def _requests(view: View) -> Iterable[Sample]:
 
 EXPORTER: Topic[View] = Topic(
     "rivosinc exporter",
+    None,
     frozenset(),
     (
         _duration("slurm_node_scrape_duration", "nodes"),

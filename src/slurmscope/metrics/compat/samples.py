@@ -7,15 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from slurmscope.metrics.exposition import Sample
-from slurmscope.metrics.view import Amounts, Group, View
+from slurmscope.metrics.view import Amounts, View
 from slurmscope.model import Scheduler
 
 Samples = Callable[[View], Iterable[Sample]]
-
-
-def known(part: str, samples: Samples) -> Samples:
-    """Samples that are made of a part. While it was never read they are unknown, and not 0."""
-    return lambda view: () if view.snapshot.part(part).value is None else samples(view)
 
 
 def of_scheduler(value: Callable[[Scheduler], float | None]) -> Samples:
@@ -31,7 +26,7 @@ def micros(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds * 1e6)
 
 
-def capped(view: View, family: str, name: Callable[[Group], str]) -> Amounts:
+def capped(view: View, family: str, field: str) -> Amounts:
     """Sums by a name and the state; the names that the cap leaves out are one, and are reported."""
-    found, view.dropped[family] = view.queue.capped(name, view.top)
+    found, view.dropped[family] = view.queue.capped(field, view.top)
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from slurmscope.metrics.compat.samples import Samples, known
+from slurmscope.metrics.compat.samples import Samples
 from slurmscope.metrics.compat.states import word_of
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
 from slurmscope.metrics.nodes import gpu_type
@@ -32,7 +32,7 @@ def _cpus(value: Callable[[Node], int]) -> Samples:
             sums[place] = sums.get(place, 0) + value(node)
         return (((place,), count) for place, count in sums.items())
 
-    return known("nodes", samples)
+    return samples
 
 
 def _gpus(*wanted: str) -> Samples:
@@ -44,7 +44,7 @@ def _gpus(*wanted: str) -> Samples:
                 sums[gpu_type(kind), place] += sum(uses[use] for use in wanted)
         return sums.items()
 
-    return known("nodes", samples)
+    return samples
 
 
 _STATES = (
@@ -95,7 +95,8 @@ def _node_states(view: View) -> Iterable[Sample]:
 
 NODES: Topic[View] = Topic(
     "sinfo nodes",
-    frozenset({"nodes", "reservations"}),
+    "nodes",
+    frozenset({"reservations"}),
     (
         Family("slurm_cpus_alloc", GAUGE, "Allocated CPUs.", ("reservation",), _cpus(lambda node: node.cpus_allocated)),
         Family("slurm_cpus_idle", GAUGE, "CPUs that a job could get now.", ("reservation",), _cpus(lambda node: node.cpus_idle)),
@@ -105,7 +106,7 @@ NODES: Topic[View] = Topic(
         Family("slurm_gpus_idle", GAUGE, "GPUs that a job could get now.", ("type", "reservation"), _gpus("idle")),
         Family("slurm_gpus_drain", GAUGE, "GPUs that are neither allocated nor idle, for whatever reason.", ("type", "reservation"), _gpus("stranded", "unavailable")),
         Family("slurm_gpus_total", GAUGE, "GPUs.", ("type", "reservation"), _gpus("allocated", "idle", "stranded", "unavailable")),
-        Family("slurm_node_states", GAUGE, "1 for the state that the node is in, 0 for the others.", ("name", "slurm_node_states"), known("nodes", _node_states)),
+        Family("slurm_node_states", GAUGE, "1 for the state that the node is in, 0 for the others.", ("name", "slurm_node_states"), _node_states),
     ),
 )  # fmt: skip
 
@@ -137,11 +138,12 @@ def _partitions(view: View) -> Iterable[Sample]:
 
 JOBS: Topic[View] = Topic(
     "sinfo jobs",
-    frozenset({"jobs", "nodes", "partitions"}),
+    "jobs",
+    frozenset({"nodes", "partitions"}),
     (
-        Family("slurm_job_states", GAUGE, "Jobs by state.", ("name",), known("jobs", _job_states)),
-        Family("slurm_login_nodes", GAUGE, "Jobs by the host that they were submitted from, compute nodes left out.", ("name",), known("jobs", _login_nodes)),
-        Family("slurm_partitions", GAUGE, "Jobs by partition. A job that waits in two is counted in both.", ("name",), known("jobs", _partitions)),
+        Family("slurm_job_states", GAUGE, "Jobs by state.", ("name",), _job_states),
+        Family("slurm_login_nodes", GAUGE, "Jobs by the host that they were submitted from, compute nodes left out.", ("name",), _login_nodes),
+        Family("slurm_partitions", GAUGE, "Jobs by partition. A job that waits in two is counted in both.", ("name",), _partitions),
     ),
 )  # fmt: skip
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from slurmscope.metrics.compat.samples import Samples, capped, known, micros, of_scheduler
+from slurmscope.metrics.compat.samples import Samples, capped, micros, of_scheduler
 from slurmscope.metrics.compat.states import word_of
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
-from slurmscope.metrics.view import Amount, Group, View
+from slurmscope.metrics.view import Amount, View
 from slurmscope.model import HOLDING_STATES, PENDING, RUNNING, SUSPENDED, WAITING_STATES, Node
 
 _MEGABYTE = 2**20
@@ -21,7 +21,7 @@ _MEGABYTE = 2**20
 
 
 def _sum(value: Callable[[Node], int]) -> Samples:
-    return known("nodes", lambda view: [((), sum(value(node) for node in view.nodes))])
+    return lambda view: [((), sum(value(node) for node in view.nodes))]
 
 
 def _gpus(node: Node, *wanted: str) -> int:
@@ -35,7 +35,7 @@ def _gpus_in_use(view: View) -> Iterable[Sample]:
 
 
 def _each(value: Callable[[Node], int]) -> Samples:
-    return known("nodes", lambda view: (((node.name, word_of(node)), value(node)) for node in view.nodes))
+    return lambda view: (((node.name, word_of(node)), value(node)) for node in view.nodes)
 
 
 def _in(*words: str) -> Samples:
@@ -46,7 +46,8 @@ _NODE = ("node", "status")
 
 NODES: Topic[View] = Topic(
     "vpenso nodes",
-    frozenset({"nodes"}),
+    "nodes",
+    frozenset(),
     (
         Family("slurm_cpus_alloc", GAUGE, "Allocated CPUs.", (), _sum(lambda node: node.cpus_allocated)),
         Family("slurm_cpus_idle", GAUGE, "CPUs that a job could get now.", (), _sum(lambda node: node.cpus_idle)),
@@ -55,7 +56,7 @@ NODES: Topic[View] = Topic(
         Family("slurm_gpus_alloc", GAUGE, "Allocated GPUs.", (), _sum(lambda node: _gpus(node, "allocated"))),
         Family("slurm_gpus_idle", GAUGE, "GPUs that a job could get now.", (), _sum(lambda node: _gpus(node, "idle"))),
         Family("slurm_gpus_total", GAUGE, "GPUs.", (), _sum(lambda node: sum(node.gpus.values()))),
-        Family("slurm_gpus_utilization", GAUGE, "Allocated GPUs as a part of all.", (), known("nodes", _gpus_in_use)),
+        Family("slurm_gpus_utilization", GAUGE, "Allocated GPUs as a part of all.", (), _gpus_in_use),
         Family("slurm_node_cpu_alloc", GAUGE, "The node's allocated CPUs.", _NODE, _each(lambda node: node.cpus_allocated)),
         Family("slurm_node_cpu_idle", GAUGE, "The node's CPUs that a job could get now.", _NODE, _each(lambda node: node.cpus_idle)),
         Family("slurm_node_cpu_other", GAUGE, "The node's CPUs that are neither allocated nor idle.", _NODE, _each(lambda node: node.cpus_other)),
@@ -77,15 +78,13 @@ NODES: Topic[View] = Topic(
 
 
 def _partition(value: Callable[[Node], int]) -> Samples:
-    return known(
-        "nodes",
-        lambda view: (((name,), sum(value(node) for node in nodes)) for name, nodes in view.nodes_of.items()),
-    )
+    return lambda view: (((name,), sum(value(node) for node in nodes)) for name, nodes in view.nodes_of.items())
 
 
 PARTITIONS: Topic[View] = Topic(
     "vpenso partitions",
-    frozenset({"nodes", "partitions"}),
+    "nodes",
+    frozenset({"partitions"}),
     (
         Family("slurm_partition_cpus_allocated", GAUGE, "Allocated CPUs of the partition's nodes.", ("partition",), _partition(lambda node: node.cpus_allocated)),
         Family("slurm_partition_cpus_idle", GAUGE, "CPUs of the partition's nodes that a job could get now.", ("partition",), _partition(lambda node: node.cpus_idle)),
@@ -116,7 +115,7 @@ def _queued(state: str, reason: str | None = None) -> Samples:
         )
         return [((), sum(counts))]
 
-    return known("jobs", samples)
+    return samples
 
 
 def _pending(view: View) -> Iterable[Sample]:
@@ -128,24 +127,24 @@ def _pending(view: View) -> Iterable[Sample]:
     return (((name,), count) for name, count in sums.items())
 
 
-def _of(family: str, name: Callable[[Group], str], state: str, value: Callable[[Amount], int]) -> Samples:
+def _of(family: str, field: str, state: str, value: Callable[[Amount], int]) -> Samples:
     def samples(view: View) -> Iterable[Sample]:
-        found = capped(view, family, name)
+        found = capped(view, family, field)
         sums = dict.fromkeys((who for who, _ in found), 0)
         for (who, seen), amount in found.items():
             if _folded(seen) == state:
                 sums[who] += value(amount)
         return (((who,), count) for who, count in sums.items())
 
-    return known("jobs", samples)
+    return samples
 
 
-def _whose(label: str, name: Callable[[Group], str]) -> tuple[Family[View], ...]:
+def _whose(label: str) -> tuple[Family[View], ...]:
     """The four quantities of accounts and of users."""
 
     def family(what: str, told: str, state: str, value: Callable[[Amount], int]) -> Family[View]:
         named = f"slurm_{label}_{what}"
-        return Family(named, GAUGE, told, (label,), _of(named, name, state, value))
+        return Family(named, GAUGE, told, (label,), _of(named, label, state, value))
 
     return (
         family("jobs_pending", f"Jobs of the {label} that wait.", PENDING, lambda one: one.jobs),
@@ -157,7 +156,8 @@ def _whose(label: str, name: Callable[[Group], str]) -> tuple[Family[View], ...]
 
 QUEUE: Topic[View] = Topic(
     "vpenso queue",
-    frozenset({"jobs", "partitions"}),
+    "jobs",
+    frozenset({"partitions"}),
     (
         Family("slurm_queue_pending", GAUGE, "Jobs that wait.", (), _queued(PENDING)),
         Family("slurm_queue_pending_dependency", GAUGE, "Jobs that wait for another job.", (), _queued(PENDING, "Dependency")),
@@ -171,9 +171,9 @@ QUEUE: Topic[View] = Topic(
         Family("slurm_queue_timeout", GAUGE, "Jobs that ran into their time limit, for MinJobAge.", (), _queued("TIMEOUT")),
         Family("slurm_queue_preempted", GAUGE, "Jobs that were preempted, for MinJobAge.", (), _queued("PREEMPTED")),
         Family("slurm_queue_node_fail", GAUGE, "Jobs that a node's failure ended, for MinJobAge.", (), _queued("NODE_FAIL")),
-        Family("slurm_partition_jobs_pending", GAUGE, "Jobs that wait in a partition. A job that waits in two is counted in both.", ("partition",), known("jobs", _pending)),
-        *_whose("account", lambda group: group.account),
-        *_whose("user", lambda group: group.user),
+        Family("slurm_partition_jobs_pending", GAUGE, "Jobs that wait in a partition. A job that waits in two is counted in both.", ("partition",), _pending),
+        *_whose("account"),
+        *_whose("user"),
     ),
 )  # fmt: skip
 
@@ -181,7 +181,8 @@ QUEUE: Topic[View] = Topic(
 
 SCHEDULER: Topic[View] = Topic(
     "vpenso scheduler",
-    frozenset({"scheduler"}),
+    "scheduler",
+    frozenset(),
     (
         Family("slurm_scheduler_threads", GAUGE, "Threads of slurmctld that are busy with an RPC.", (), of_scheduler(lambda one: one.threads)),
         Family("slurm_scheduler_queue_size", GAUGE, "Messages to nodes that wait to be sent: the agents' queue, not the scheduler's.", (), of_scheduler(lambda one: one.agent_queue)),
@@ -205,7 +206,8 @@ def _fair_shares(view: View) -> Iterable[Sample]:
 
 SHARES: Topic[View] = Topic(
     "vpenso shares",
-    frozenset({"shares"}),
+    "shares",
+    frozenset(),
     (
         Family("slurm_account_fairshare", GAUGE, "The fair-share factor of an account, where Slurm computes one.", ("account",), _fair_shares),
     ),
