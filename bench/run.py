@@ -109,7 +109,7 @@ class Served:
         return connection.getresponse().read()
 
     def polls(self) -> int:
-        found = re.search(rb'slurm_command_runs_total{[^}]*part="accounting"[^}]*} (\d+)', self.scrape("identity"))
+        found = re.search(rb'slurm_command_runs_total{[^}]*part="partitions"[^}]*} (\d+)', self.scrape("identity"))
         return int(found[1]) if found else 0
 
     def wait_for_polls(self, count: int) -> None:

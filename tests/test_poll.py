@@ -20,7 +20,7 @@ from slurmscope.poll import FAST_PARTS, Poll
 from slurmscope.settings import Poll as PollSettings
 from slurmscope.settings import Settings, Slurm
 from slurmscope.slurm.source import Reading, SourceError
-from slurmscope.slurm.transport import NotFound, TimedOut
+from slurmscope.slurm.transport import Failed, NotFound, TimedOut
 
 SLOW = {"partitions", "reservations", "licenses", "shares", "limits", "accounting"}
 
@@ -172,6 +172,26 @@ def test_a_ping_that_says_down_is_no_answer(bench: Bench) -> None:
     bench.source.controller_up = False
     assert bench.once(10) == ["controllers"]
     assert not bench.poll.up
+
+
+def test_a_ping_that_says_down_is_enough_to_stop_asking(bench: Bench) -> None:
+    """A controller that is not there is told at once by ping, while the others take their time to fail."""
+    bench.once()
+    bench.source.fail_all(Failed("Unable to contact slurm controller"))
+    bench.source.fails.pop("controllers")
+    bench.source.controller_up = False
+    bench.once(10)
+    assert bench.once(10) == ["controllers"]
+    bench.source.fails, bench.source.controller_up = {}, True
+    assert set(bench.once(10)) == set(PARTS)
+
+
+def test_a_slurmctld_that_pings_but_answers_nothing_else_is_spared(bench: Bench) -> None:
+    bench.once()
+    bench.source.fails = dict.fromkeys(("jobs", "nodes", "scheduler"), TimedOut("killed"))
+    asked = Counter(part for _ in range(30) for part in bench.once(10))
+    assert asked["controllers"] == 30
+    assert asked["jobs"] < 8
 
 
 def test_without_slurm_here_ping_would_tell_nothing(bench: Bench) -> None:

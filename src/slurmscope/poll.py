@@ -94,7 +94,8 @@ class Poll:
             now = time.monotonic()
             # a little early is due as well: the sleep between polls is not exact
             await self._ask([part for part in PARTS if self._due[part] <= now + self._interval / 10])
-            if not any(self.snapshot.part(part).good for part in FAST_PARTS) and not self._unaskable():
+            answered = any(self.snapshot.part(part).good for part in FAST_PARTS if part != _PING)
+            if not answered and not self._answering() and not self._unaskable():
                 self._down = True
                 log.warning("slurmctld does not answer", extra=fields(cluster=self.snapshot.cluster))
 

@@ -43,7 +43,16 @@ def test_names_are_read_back_whole_and_touch_nothing_else(lab: Lab) -> None:
     try:
         for name in NAMES:
             done = lab.run(
-                "sbatch", "--parsable", "-H", "-o", "/dev/null", "-J", os.fsdecode(name), "--wrap", "hostname", user="carol"
+                "sbatch",
+                "--parsable",
+                "-H",
+                "-o",
+                "/dev/null",
+                "-J",
+                os.fsdecode(name),
+                "--wrap",
+                "hostname",
+                user="carol",
             )
             ids[int(done.stdout.split(b";")[0])] = name
         done = run_slurmscope(lab.bin, "snapshot")
@@ -73,7 +82,7 @@ def test_reasons_and_comments_of_nodes(lab: Lab) -> None:
         lab.run("scontrol", "update", "nodename=n3", "state=drain", f"reason={reason}")
         lab.run("scontrol", "update", "nodename=n3", "comment=Reason=none State=DOWN\nNodeName=ghost State=IDLE")
         lab.run("scontrol", "update", "nodename=n3", "extra=k=v\nNodeName=n1 State=DOWN")
-        page = page_of(lab.bin)
+        page = page_of(lab.bin, warnings=2)
         assert {name for name, _ in page.by("slurm_node_state", "node", "state")} == {
             "n1",
             "n2",

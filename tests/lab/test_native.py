@@ -108,10 +108,11 @@ def plus(*parts: Counterpart) -> Counterpart:
 def job_counterparts(native: str, ours: str) -> dict[str, Counterpart]:
     found = {f"{native}_{word}": summed(f"{ours}_jobs", state=state) for word, state in JOB_STATES.items()}
     found[f"{native}_finished"] = plus(*(summed(f"{ours}_jobs", state=state) for state in FINISHED))
-    for quantity, unit in (("cpus", 1), ("nodes", 1), ("gpus", 1)):
-        found[f"{native}_{quantity}_alloc"] = summed(f"{ours}_{quantity}", unit, state="running")
-    # its name says bytes, its value is in MiB
-    found[f"{native}_memory_alloc"] = summed(f"{ours}_memory_bytes", MIB, state="running")
+    # a suspended job keeps its allocation; of memory the name says bytes and the value is in MiB
+    for quantity, family, unit in (("cpus", "cpus", 1), ("gpus", "gpus", 1), ("memory", "memory_bytes", MIB)):
+        found[f"{native}_{quantity}_alloc"] = plus(
+            *(summed(f"{ours}_{family}", unit, state=state) for state in ("running", "suspended"))
+        )
     return found
 
 
@@ -243,6 +244,8 @@ COUNTERPARTS: dict[str, Counterpart] = {
     **node_counterparts(),
     **job_counterparts("slurm_jobs", "slurm_queue"),
     "slurm_jobs": summed("slurm_queue_jobs"),
+    # nodes, however many jobs share them
+    "slurm_jobs_nodes_alloc": plus(*(summed("slurm_cluster_nodes", state=one) for one in ("allocated", "mixed"))),
     **partition_counterparts(),
     **job_counterparts("slurm_user_jobs", "slurm_user_queue"),
     **job_counterparts("slurm_account_jobs", "slurm_account_queue"),
@@ -251,6 +254,7 @@ COUNTERPARTS: dict[str, Counterpart] = {
 
 _NO_SUMS = "sdiag's text, which is what is read, has the mean and the count but no sum"
 _RECORDS = "it counts an array's waiting rest as one job here and as its tasks in the states beside it"
+_SHARED_NODES = "a node that two of a user's jobs share counts once there and for each of them here"
 _STARTED = "jobs that have a start time in whatever state; here the states are told apart"
 _SIZES = "the largest node count that a waiting job asks for; no question that Prometheus is asked"
 _EFFECTIVE = "total less what the system keeps; here that is in `other`, and allocated + idle on a usable node"
@@ -267,6 +271,8 @@ WITHOUT = {
     "slurm_partition_jobs": _RECORDS,
     "slurm_user_jobs": _RECORDS,
     "slurm_account_jobs": _RECORDS,
+    "slurm_user_jobs_nodes_alloc": _SHARED_NODES,
+    "slurm_account_jobs_nodes_alloc": _SHARED_NODES,
     "slurm_jobs_started": _STARTED,
     "slurm_partition_jobs_started": _STARTED,
     "slurm_user_jobs_started": _STARTED,
@@ -325,7 +331,16 @@ def test_equal_in_the_same_second(native: Lab, page: str) -> None:
     different = {}
     for (name, labels), value in theirs.items():
         here = COUNTERPARTS[name](ours, dict(labels))
+        # slurmctld counts a job that waits in several partitions in one of them, we in each
+        if name == "slurm_partition_jobs_pending" and here - waiting_elsewhere(native, dict(labels)) == value:
+            continue
         if round(here, 6) != value:
             different[name, labels] = f"slurmctld says {value:g}, we say {here:g}"
     assert different == {}
-    assert len(theirs) > 30
+    assert len(theirs) > 20
+
+
+def waiting_elsewhere(lab: Lab, labels: Labels) -> int:
+    """Jobs that wait in this partition and in others too."""
+    lists = lab.run("squeue", "-h", "-r", "-t", "PD", "-a", "-o", "%P").stdout.decode().split()
+    return sum("," in partitions and labels["partition"] in partitions.split(",") for partitions in lists)
