@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from slurmscope.metrics.exposition import GAUGE, HISTOGRAM, Family, Histogram, Sample, Topic
 from slurmscope.metrics.nodes import gpu_type
 from slurmscope.metrics.tally import WAIT_BOUNDS
-from slurmscope.metrics.view import Amount, Amounts, View
+from slurmscope.metrics.view import Amount, Amounts, View, reason_label
 from slurmscope.model import JOB_STATES, PENDING, RUNNING, WAITING_STATES
 
 # Every state is told at 0 where jobs are counted; of what they hold, the two that everybody draws.
@@ -82,7 +82,7 @@ def _families(
 ) -> tuple[Family[View], ...]:
     """The five quantities of one way to divide the queue."""
     states = (*label, "state")
-    held = "held by jobs that run and asked for by jobs that wait"
+    held = "held by jobs that run, asked for by jobs that wait, and once held by those that ended"
     return (
         Family(
             f"{prefix}_jobs",
@@ -125,7 +125,7 @@ def _families(
 def _pending(view: View) -> Iterable[Sample]:
     found = view.queue.by(
         lambda group: (
-            [(partition, group.reason or "None") for partition in group.partition.split(",")]
+            [(partition, reason_label(group.reason)) for partition in group.partition.split(",")]
             if group.state in WAITING_STATES
             else []
         )

@@ -117,6 +117,11 @@ class Queue:
         return sums, len(ranked) - len(named)
 
 
+def reason_label(reason: str | None) -> str:
+    """A reason without what is particular to one job, such as `ReqNodeNotAvail, UnavailableNodes:n[1-9]` has."""
+    return (reason or "None").partition(",")[0].partition(":")[0]
+
+
 class Requests(msgspec.Struct):
     """What was asked of this process over HTTP."""
 

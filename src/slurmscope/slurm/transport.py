@@ -127,3 +127,5 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:
         await process.wait()
+    # there is no public way to close the pipes, which something that left the group may still hold open
+    process._transport.close()  # type: ignore[attr-defined]

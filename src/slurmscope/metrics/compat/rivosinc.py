@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from slurmscope.metrics.compat.samples import Samples, capped, micros, of_scheduler
 from slurmscope.metrics.compat.states import BUSY_WORDS, WORDS, word_of
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
-from slurmscope.metrics.view import OTHER, Amount, Amounts, View
+from slurmscope.metrics.view import OTHER, Amount, Amounts, View, reason_label
 from slurmscope.model import HOLDING_STATES, JOB_STATES, PENDING, RUNNING, WAITING_STATES, Cost, License, Node, Rpc
 from slurmscope.slurm.commands import BY_PART
 
@@ -163,7 +163,7 @@ def _features(value: Callable[[Amount], int]) -> Samples:
 
 
 def _reasons(view: View) -> Iterable[Sample]:
-    found = view.queue.by(lambda group: [(group.reason or "None",)] if group.state in WAITING_STATES else [])
+    found = view.queue.by(lambda group: [(reason_label(group.reason),)] if group.state in WAITING_STATES else [])
     return ((reason, amount.jobs) for reason, amount in found.items())
 
 
