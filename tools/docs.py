@@ -68,7 +68,12 @@ Rules worth knowing:
 - sdiag's *cycles per minute* is `rate(slurm_scheduler_cycles_total[5m]) * 60`.
 """
     )
-    return head + "\n## Our own" + "\n" + _families(catalogue.OWN) + "\n"
+    pages = [head, "\n## Our own names\n", _families(catalogue.OWN)]
+    for name, topics in catalogue.PROFILES.items():
+        if name != "slurmscope":
+            pages.append(f"\n\n## The page of {name}\n")
+            pages.append(_families(tuple(topic for topic in topics if topic not in catalogue.OWN)))
+    return "".join(pages) + "\n"
 
 
 def commands_page() -> str:

@@ -75,19 +75,15 @@ NODE_FLAGS = (
     "INVALID_REG",
     "MAINT",
     "NOT_RESPONDING",
-    "PERFCTRS",
     "PLANNED",
     "POWERED_DOWN",
     "POWERING_DOWN",
     "POWERING_UP",
     "POWER_DOWN",
     "POWER_UP",
-    "REBOOT_CANCEL",
     "REBOOT_ISSUED",
     "REBOOT_REQUESTED",
     "RESERVED",
-    "RESUME",
-    "UNDRAIN",
 )
 _USABLE_BASES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 # With any of these a job cannot start on the node now. PLANNED, RESERVED, COMPLETING and a requested reboot leave

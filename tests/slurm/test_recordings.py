@@ -58,7 +58,12 @@ def test_nodes(generation: str) -> None:
     nodes = {node.name: node for node in snapshot.nodes.value or ()}
     assert sorted(nodes) == ["g1", "g2", "n1", "n2", "n3", "n4"]
     n3 = nodes["n3"]
-    assert (n3.state, n3.flags, n3.reason, n3.reason_user) == ("IDLE", {"DRAIN"}, "bad dimm | slot 3", "root")
+    assert (n3.state, n3.flags, n3.reason, n3.reason_user) == (
+        "IDLE",
+        frozenset({"DRAIN"}),
+        "bad dimm | slot 3",
+        "root",
+    )
     assert n3.reason_time is not None
     assert (n3.cpus_idle, n3.cpus_other) == (0, 16)
     assert nodes["g1"].gpus == {"rtx8000": 8}

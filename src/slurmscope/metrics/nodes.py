@@ -99,7 +99,11 @@ def _sums(view: View, uses: Callable[[Node], Iterable[tuple[tuple[str, ...], int
         place = (node.state.lower(), flags_label(node), view.reserved.get(node.name, ""))
         for more, count in uses(node):
             found[(*place, *more)] += count
-    return found.items()
+    # states that no node is in are told with zeros, so that series do not come and go
+    for more in {key[3:] for key in found}:
+        for state in NODE_BASE_STATES:
+            found.setdefault((state.lower(), "", "", *more), 0)
+    return sorted(found.items())
 
 
 def _cpu_sums(view: View) -> Iterable[Sample]:

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The commands, as somebody types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recorded import commands
+
+SLURMSCOPE = Path(sys.executable).parent / "slurmscope"
+
+
+def run(
+    folder: Path, *arguments: str, recorded: bool = True, stdin: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith(("SLURM", "POLL_", "CLI_", "LOGLEVEL"))
+    }
+    if recorded:
+        env["SLURMSCOPE_SLURM_BIN_DIR"] = str(commands("24.11", folder / "bin"))
+    return subprocess.run(
+        [SLURMSCOPE, *arguments],
+        env={**env, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        check=False,
+    )
+
+
+def test_metrics_prints_one_page(tmp_path: Path) -> None:
+    done = run(tmp_path, "metrics", "--profile", "slurmscope")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 'slurm_up{cluster="lab24"} 1' in done.stdout
+    assert "slurm_partition_total_cpus" not in done.stdout
+    assert run(tmp_path, "metrics", "--openmetrics").stdout.endswith("# EOF\n")
+
+
+def test_snapshot_prints_json(tmp_path: Path) -> None:
+    done = run(tmp_path, "snapshot")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["cluster"] == "lab24"
+    assert {job["name"] for job in found["jobs"]["value"]} >= {"vit | large", "étude π=3"}
+    assert found["nodes"]["value"][0]["flags"] == []
+
+
+def test_without_slurm_the_cure_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run(tmp_path, "metrics", recorded=False, SLURMSCOPE_SLURM_BIN_DIR=str(tmp_path / "empty"), LOGLEVEL="error")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[-1] == "slurmscope: nothing could be read"
+    assert any("squeue not found in" in line and "slurm.bin_dir" in line for line in lines)
+
+
+def test_a_part_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
+    bin_dir = commands("24.11", tmp_path / "bin")
+    (bin_dir / "sacctmgr").write_text("#!/bin/sh\necho 'Access/permission denied' >&2; exit 1\n")
+    done = run(tmp_path, "metrics", recorded=False, SLURMSCOPE_SLURM_BIN_DIR=str(bin_dir), LOGLEVEL="error")
+    assert done.returncode == 0
+    assert done.stderr == "slurmscope: accounting: sacctmgr exited with 1: Access/permission denied\n"
+    assert 'slurm_dbd_up{cluster="lab24"} 0' in done.stdout
+
+
+def test_garbage_is_told_and_the_rest_stands(tmp_path: Path) -> None:
+    bin_dir = commands("24.11", tmp_path / "bin")
+    (bin_dir / "sdiag").write_text("#!/bin/sh\nhead -c 20000 /dev/urandom\n")
+    done = run(tmp_path, "metrics", recorded=False, SLURMSCOPE_SLURM_BIN_DIR=str(bin_dir), LOGLEVEL="error")
+    assert done.returncode == 0
+    assert "scheduler: sdiag answered something else" in done.stderr
+    assert "slurm_queue_jobs" in done.stdout
+    assert "slurm_scheduler_threads" not in done.stdout
+
+
+def test_config_says_where_each_setting_came_from(tmp_path: Path) -> None:
+    (tmp_path / "slurmscope.toml").write_text("[poll]\ninterval = 15\n")
+    (tmp_path / ".env").write_text("CLI_TIMEOUT=7.\n")
+    done = run(tmp_path, "config", "--json", LOGLEVEL="WARN")
+    rows = {row["key"]: row for row in json.loads(done.stdout)}
+    assert rows["poll.interval"] == {"key": "poll.interval", "value": "15.0", "origin": "slurmscope.toml"}
+    assert rows["slurm.timeout"]["origin"] == ".env: CLI_TIMEOUT"
+    assert rows["log.level"] == {"key": "log.level", "value": '"warn"', "origin": "environment: LOGLEVEL"}
+    assert rows["metrics.top"]["origin"] == "default"
+    table = run(tmp_path, "config").stdout
+    assert "poll.interval" in table and "slurmscope.toml" in table
+
+
+def test_a_wrong_setting_names_file_key_and_what_was_expected(tmp_path: Path) -> None:
+    (tmp_path / "slurmscope.toml").write_text('[poll]\ninterval = "often"\nintervall = 3\n')
+    done = run(tmp_path, "serve")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "slurmscope: slurmscope.toml: poll.intervall: unknown setting, did you mean poll.interval?",
+        'slurmscope: slurmscope.toml: poll.interval: expected a number of at least 1, found "often"',
+    ]
+
+
+def test_commands_prints_the_table(tmp_path: Path) -> None:
+    text = run(tmp_path, "commands").stdout
+    assert "scontrol show nodes" in text and "why:" in text
+    rows = json.loads(run(tmp_path, "commands", "--json").stdout)
+    assert {row["part"] for row in rows} >= {"jobs", "nodes", "scheduler"}
+    assert all(row["why"] and row["cost"] and row["recording"] for row in rows)
+
+
+def test_hash_password(tmp_path: Path) -> None:
+    from slurmscope.auth import check_password, hash_token
+
+    done = run(tmp_path, "hash-password", stdin="secret\nsecret\n")
+    assert check_password("secret", done.stdout.splitlines()[-1])
+    done = run(tmp_path, "hash-password", "--token", stdin="letmein\nletmein\n")
+    assert done.stdout.splitlines()[-1] == hash_token("letmein")
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("serve",), ("metrics",), ("snapshot",), ("config",), ("commands",), ("demo",)]
+)
+def test_help_teaches(tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = run(tmp_path, *command, "--help")
+    assert done.returncode == 0
+    assert len(done.stdout) > 150
+    assert run(tmp_path, *command, "-h").stdout == done.stdout
