@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated cluster in place of Slurm, read part by part as Slurm is."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Callable
+from typing import Any
+
+from slurmscope.demo import records, reports
+from slurmscope.demo.cluster import DAY, HOUR
+from slurmscope.demo.simulation import Simulation
+from slurmscope.slurm.source import Reading
+from slurmscope.worker import compute
+
+# The story begins a day before somebody first looks, or some hours earlier: whoever starts anew soon finds the same
+# cluster.
+_BEFORE, _EVERY = DAY, 6 * HOUR
+
+_READ: dict[str, Callable[[Simulation], Any]] = {
+    "config": reports.config,
+    "jobs": records.all_jobs,
+    "nodes": records.all_nodes,
+    "scheduler": reports.scheduler,
+    "controllers": reports.controllers,
+    "partitions": records.all_partitions,
+    "reservations": records.all_reservations,
+    "licenses": records.all_licenses,
+    "shares": reports.shares,
+    "limits": reports.limits,
+    "accounting": reports.accounting,
+}
+# What Slurm's own commands would have asked slurmctld: our questions are counted with everybody's.
+_ASKS = {
+    "config": ("REQUEST_BUILD_INFO",),
+    "jobs": ("REQUEST_JOB_INFO",),
+    "nodes": ("REQUEST_NODE_INFO", "REQUEST_PARTITION_INFO"),
+    "scheduler": ("REQUEST_STATS_INFO",),
+    "controllers": ("REQUEST_PING",),
+    "partitions": ("REQUEST_PARTITION_INFO",),
+    "reservations": ("REQUEST_RESERVATION_INFO",),
+    "licenses": ("REQUEST_LICENSE_INFO",),
+    "shares": ("REQUEST_SHARE_INFO",),
+    "limits": ("REQUEST_ASSOC_MGR_INFO",),
+}
+
+
+def _own_name() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+class DemoSource:
+    """A `Source`. Two with the same seed that are read at the same times tell the same."""
+
+    def __init__(self, seed: int = 1, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._user = _own_name()
+        now = int(clock())
+        self._simulation = Simulation(seed, (now - _BEFORE) // _EVERY * _EVERY)
+        self._simulation.advance(now)
+
+    async def read(self, part: str) -> Reading:
+        # in the thread for such things: after a laptop's sleep there may be a night to catch up with
+        return await compute(self._read, part)
+
+    def _read(self, part: str) -> Reading:
+        simulation = self._simulation
+        simulation.advance(int(self._clock()))
+        for kind in _ASKS.get(part, ()):
+            simulation.ledger.calls.add(kind, self._user)
+        if part == "accounting":
+            simulation.ledger.dbd_calls.add("DBD_GET_STATS", self._user)
+        return Reading(_READ[part](simulation), "demo")
