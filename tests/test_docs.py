@@ -17,8 +17,8 @@ from slurmscope.metrics import catalogue
 from slurmscope.slurm.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import docs  # noqa: E402 - tools/ is no package
+sys.path.insert(0, str(ROOT))
+from tools import docs  # noqa: E402 - the tools are not installed
 
 DOCS = ROOT / "docs"
 

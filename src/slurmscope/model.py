@@ -135,7 +135,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     licenses: str | None
     login_node: str | None  # the host that it was submitted from
     restarts: int | None
-    exit_code: str | None
+    exit_code: str | None  # status and signal, "3:0"
 
     @property
     def key(self) -> tuple[int, int]:

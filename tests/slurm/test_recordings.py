@@ -46,7 +46,7 @@ def test_jobs(generation: str) -> None:
     assert jobs["étude π=3"].user == "dana.o-neil"
     assert jobs["licensed"].licenses == "matlab:3"
     assert jobs["urgent"].qos == "high"
-    assert jobs["fails"].state == "FAILED"
+    assert (jobs["fails"].state, jobs["fails"].exit_code) == ("FAILED", "3:0")
     het = [job for job in snapshot.jobs.value or () if job.name == "het"]
     assert len({job.id for job in het}) == 2
     for job in snapshot.jobs.value or ():

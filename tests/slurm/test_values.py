@@ -245,6 +245,13 @@ def test_ids_that_are_no_array() -> None:
     assert values.job_id("12+1") == (12, None)
 
 
+@pytest.mark.parametrize(
+    ("written", "code"), [("0:0", "0:0"), ("3:0", "3:0"), ("768", "3:0"), ("9", "0:9"), ("0", "0:0"), ("N/A", None)]
+)
+def test_exit_codes_of_old_and_new(written: str, code: str | None) -> None:
+    assert values.exit_code(written) == code
+
+
 @pytest.mark.parametrize("nonsense", ["", "x", "1_", "_1"])
 def test_what_is_no_job_id_is_refused(nonsense: str) -> None:
     with pytest.raises(ValueError):

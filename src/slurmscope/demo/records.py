@@ -9,7 +9,7 @@ from slurmscope.demo import jobs
 from slurmscope.demo.cluster import LICENCES, PARTITIONS, Fault, Node, folded, reservations
 from slurmscope.demo.jobs import Job
 from slurmscope.demo.simulation import Simulation
-from slurmscope.slurm.values import hosts
+from slurmscope.slurm.values import exit_code, hosts
 
 VERSION = "24.11.5"
 _MIB = 2**20
@@ -61,7 +61,7 @@ def _job(job: Job, now: int) -> model.Job:
         licenses=None if ask.licence is None else f"{ask.licence[0]}:{ask.licence[1]}",
         login_node=job.user.login,
         restarts=job.restarts,
-        exit_code=str(job.exit_code),
+        exit_code=exit_code(str(job.exit_code)),
     )
 
 

@@ -98,7 +98,7 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_user_rpcs_total", COUNTER, "Questions to slurmctld by user, of the users that ask most.", ("user",), _of_users("user_rpcs", "user_rpcs", "slurm_user_rpcs_total")),
         Family("slurm_user_rpc_seconds_total", COUNTER, "Time that slurmctld spent on a user's questions.", ("user",), _of_users("user_rpcs", "user_rpc_seconds", "slurm_user_rpc_seconds_total")),
         Family("slurm_rpcs_pending", GAUGE, "Questions that wait for slurmctld by type.", ("type",), _pending),
-        Family("slurm_own_rpc_ratio", GAUGE, "The part of slurmctld's RPCs that came from the user that slurmscope runs as.", ("user",), _own_share),
+        Family("slurm_own_rpc_ratio", GAUGE, "The part of slurmctld's RPCs that came from the user that slurmscope runs as. As root it counts slurmd's too: run it as a user of its own.", ("user",), _own_share),
     ),
 )  # fmt: skip
 

@@ -90,9 +90,9 @@ class Tally:
         for name, cycles in (("main", found.main), ("backfill", found.backfill)):
             self._count("cycles", name, value=cycles.total, reset=reset)
             for reason, count in cycles.exits.items():
-                self._count("exits", name, reason, value=count)
+                self._count("exits", name, reason, value=count, reset=reset)
         self._count("backfilled_jobs", value=found.backfill_more.jobs_since_start)
-        self._count("backfilled_het", value=found.backfill_more.het_components)
+        self._count("backfilled_het", value=found.backfill_more.het_components, reset=reset)
         self._count_rpcs("rpcs", "rpc_seconds", found.rpcs)
         self._count_rpcs("user_rpcs", "user_rpc_seconds", found.rpc_users)
 

@@ -189,7 +189,7 @@ def _job(row: str) -> Job:
         licenses=text(licenses),
         login_node=None if login in values.ABSENT else intern(login),
         restarts=number(restarts),
-        exit_code=None if exit_code in values.ABSENT else intern(exit_code),
+        exit_code=values.exit_code(exit_code),
     )
 
 

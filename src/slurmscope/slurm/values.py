@@ -316,6 +316,13 @@ def hosts(value: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def exit_code(value: str) -> str | None:
+    """Status and signal, `3:0`; squeue of 22.05 prints what wait() gave, 768."""
+    if not value.isdigit():
+        return text(value)
+    return f"{int(value) >> 8}:{int(value) & 127}"
+
+
 def job_id(value: str) -> tuple[int, str | None]:
     """The id and the tasks of `4`, `4_2`, `4_[2-6%2]`; of the component `4+1` of a heterogeneous job, 4."""
     number_, underscore, spec = value.partition("_")
