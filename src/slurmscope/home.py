@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from html import escape
 
 from slurmscope import __version__
-from slurmscope.metrics.nodes import gpu_type
 from slurmscope.metrics.pages import Pages
+from slurmscope.metrics.view import gpu_type
 from slurmscope.model import PARTS, Node, Snapshot
 
 _PROFILES = {

@@ -178,27 +178,23 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     reason_user: str | None
     reason_time: int | None
+    # What follows of the above. It is worked out once, for it is asked for dozens of times at each poll.
+    usable: bool = False  # a job could start here now, if there were room
+    cpus_idle: int = 0
+    memory_idle: int = 0  # memory that a job could still get, which is not what the kernel calls free
 
-    @property
-    def usable(self) -> bool:
-        """A job could start here now, if there were room."""
-        return self.state in _USABLE_BASES and self.flags.isdisjoint(_UNUSABLE_FLAGS)
-
-    @property
-    def cpus_idle(self) -> int:
-        return max(0, self.cpus_effective - self.cpus_allocated) if self.usable else 0
+    def __post_init__(self) -> None:
+        usable = self.state in _USABLE_BASES and self.flags.isdisjoint(_UNUSABLE_FLAGS)
+        cpus = self.cpus_effective - self.cpus_allocated
+        memory = self.memory - (self.memory_reserved or 0) - self.memory_allocated
+        msgspec.structs.force_setattr(self, "usable", usable)
+        msgspec.structs.force_setattr(self, "cpus_idle", max(0, cpus) if usable else 0)
+        msgspec.structs.force_setattr(self, "memory_idle", max(0, memory) if usable else 0)
 
     @property
     def cpus_other(self) -> int:
         """Neither allocated nor idle: the node is not usable, or keeps them for the system."""
         return max(0, self.cpus - self.cpus_allocated - self.cpus_idle)
-
-    @property
-    def memory_idle(self) -> int:
-        """Memory that a job could still get, which is not what the kernel calls free."""
-        if not self.usable:
-            return 0
-        return max(0, self.memory - (self.memory_reserved or 0) - self.memory_allocated)
 
     @property
     def memory_other(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isnan
 from typing import Generic, Protocol, TypeVar
@@ -45,10 +46,7 @@ class Histogram(msgspec.Struct):
         return cls(bounds, [0] * (len(bounds) + 1))
 
     def observe(self, value: float, times: int = 1) -> None:
-        at = 0
-        while at < len(self.bounds) and value > self.bounds[at]:
-            at += 1
-        self.counts[at] += times
+        self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
 
@@ -87,17 +85,19 @@ class Topic(msgspec.Struct, Generic[V], frozen=True):
 
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-_escaped: dict[str, str] = {}
 
 
-def _escape(value: str) -> str:
-    """Label values repeat by the thousand; most need nothing done."""
-    found = _escaped.get(value)
-    if found is None:
-        if len(_escaped) > 200_000:
-            _escaped.clear()
-        found = _escaped[value] = value.translate(_ESCAPES)
-    return found
+class _Escaped(dict[str, str]):
+    """Label values as they are written. They repeat by the thousand, and most need nothing done."""
+
+    def __missing__(self, value: str) -> str:
+        if len(self) > 200_000:
+            self.clear()
+        found = self[value] = value.translate(_ESCAPES)
+        return found
+
+
+_escape = _Escaped().__getitem__
 
 
 def _number(value: float) -> str:

@@ -5,33 +5,38 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
-from slurmscope.metrics.view import View
+from slurmscope.metrics.view import View, gpu_type
 from slurmscope.model import NODE_BASE_STATES, NODE_FLAGS, Node
 
-UNTYPED = "untyped"  # the label of a GPU that was configured or asked for without a type
+Value = Callable[[Node], int]
+# The uses of CPUs and of memory, which add up to all that a node has.
+CPU_USES: tuple[tuple[str, Value], ...] = (
+    ("allocated", lambda node: node.cpus_allocated),
+    ("idle", lambda node: node.cpus_idle),
+    ("other", lambda node: node.cpus_other),
+)
+MEMORY_USES: tuple[tuple[str, Value], ...] = (
+    ("allocated", lambda node: node.memory_allocated),
+    ("idle", lambda node: node.memory_idle),
+    ("other", lambda node: node.memory_other),
+)
 
 
-def gpu_type(kind: str) -> str:
-    return kind or UNTYPED
+def sum_uses(nodes: Iterable[Node], uses: tuple[tuple[str, Value], ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    return (((use,), sum(map(value, nodes))) for use, value in uses)
 
 
-def _uses(allocated: int, idle: int, other: int) -> tuple[tuple[str, int], ...]:
-    return ("allocated", allocated), ("idle", idle), ("other", other)
-
-
-def cpu_uses(node: Node) -> tuple[tuple[str, int], ...]:
-    return _uses(node.cpus_allocated, node.cpus_idle, node.cpus_other)
-
-
-def memory_uses(node: Node) -> tuple[tuple[str, int], ...]:
-    return _uses(node.memory_allocated, node.memory_idle, node.memory_other)
-
-
-def flags_label(node: Node) -> str:
-    return "+".join(sorted(node.flags)).lower()
+def sum_gpus(nodes: Iterable[Node]) -> Iterable[tuple[tuple[str, ...], int]]:
+    found: dict[tuple[str, ...], int] = defaultdict(int)
+    for node in nodes:
+        if node.gpus:
+            for kind, uses in node.gpu_use().items():
+                for use, count in uses.items():
+                    found[gpu_type(kind), use] += count
+    return found.items()
 
 
 def _each(value: Callable[[Node], float | None]) -> Callable[[View], Iterable[Sample]]:
@@ -47,11 +52,11 @@ def _flags(view: View) -> Iterable[Sample]:
 
 
 def _cpus(view: View) -> Iterable[Sample]:
-    return (((node.name, use), count) for node in view.nodes for use, count in cpu_uses(node))
+    return (((node.name, use), value(node)) for use, value in CPU_USES for node in view.nodes)
 
 
 def _memory(view: View) -> Iterable[Sample]:
-    return (((node.name, use), count) for node in view.nodes for use, count in memory_uses(node))
+    return (((node.name, use), value(node)) for use, value in MEMORY_USES for node in view.nodes)
 
 
 def _gpus(view: View) -> Iterable[Sample]:
@@ -79,8 +84,8 @@ def _reason_times(view: View) -> Iterable[Sample]:
 
 def _counts(view: View) -> Iterable[Sample]:
     found = Counter({(state.lower(), ""): 0 for state in NODE_BASE_STATES})
-    for node in view.nodes:
-        found[node.state.lower(), flags_label(node)] += 1
+    for (state, flags, _), nodes in view.places.items():
+        found[state, flags] += len(nodes)
     return found.items()
 
 
@@ -92,13 +97,9 @@ def _flag_counts(view: View) -> Iterable[Sample]:
     return found.items()
 
 
-def _sums(view: View, uses: Callable[[Node], Iterable[tuple[tuple[str, ...], int]]]) -> Iterable[Sample]:
-    """Sums of what `uses` gives of each node, by its state, flags and reservation."""
-    found: dict[tuple[str, ...], int] = defaultdict(int)
-    for node in view.nodes:
-        place = (node.state.lower(), flags_label(node), view.reserved.get(node.name, ""))
-        for more, count in uses(node):
-            found[(*place, *more)] += count
+def _sums(view: View, uses: Callable[[list[Node]], Iterable[tuple[tuple[str, ...], int]]]) -> Iterable[Sample]:
+    """Sums of what `uses` gives of the nodes that share a state, flags and reservation."""
+    found = {(*place, *more): count for place, nodes in view.places.items() for more, count in uses(nodes)}
     # states that no node is in are told with zeros, so that series do not come and go
     for more in {key[3:] for key in found}:
         for state in NODE_BASE_STATES:
@@ -107,20 +108,15 @@ def _sums(view: View, uses: Callable[[Node], Iterable[tuple[tuple[str, ...], int
 
 
 def _cpu_sums(view: View) -> Iterable[Sample]:
-    return _sums(view, lambda node: [((use,), count) for use, count in cpu_uses(node)])
+    return _sums(view, lambda nodes: sum_uses(nodes, CPU_USES))
 
 
 def _memory_sums(view: View) -> Iterable[Sample]:
-    return _sums(view, lambda node: [((use,), count) for use, count in memory_uses(node)])
+    return _sums(view, lambda nodes: sum_uses(nodes, MEMORY_USES))
 
 
 def _gpu_sums(view: View) -> Iterable[Sample]:
-    return _sums(
-        view,
-        lambda node: [
-            ((gpu_type(kind), use), count) for kind, uses in node.gpu_use().items() for use, count in uses.items()
-        ],
-    )
+    return _sums(view, sum_gpus)
 
 
 def _load(view: View) -> Iterable[Sample]:

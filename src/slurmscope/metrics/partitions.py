@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
-from slurmscope.metrics.nodes import cpu_uses, gpu_type, memory_uses
-from slurmscope.metrics.view import View
+from slurmscope.metrics.nodes import CPU_USES, MEMORY_USES, Value, sum_gpus, sum_uses
+from slurmscope.metrics.view import View, gpu_type
 from slurmscope.model import NODE_BASE_STATES, NODE_FLAGS, Node
 
 _STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
@@ -38,49 +37,18 @@ def _flagged(view: View) -> Iterable[Sample]:
             yield (name, flag.lower()), count
 
 
-def _sums(uses: Callable[[Node], tuple[tuple[str, int], ...]]) -> Callable[[View], Iterable[Sample]]:
-    def samples(view: View) -> Iterable[Sample]:
-        for name, nodes in view.nodes_of.items():
-            found = {"allocated": 0, "idle": 0, "other": 0}
-            for node in nodes:
-                for use, count in uses(node):
-                    found[use] += count
-            for use, count in found.items():
-                yield (name, use), count
-
-    return samples
+def _sums(uses: tuple[tuple[str, Value], ...]) -> Callable[[View], Iterable[Sample]]:
+    return lambda view: (
+        ((name, *use), count) for name, nodes in view.nodes_of.items() for use, count in sum_uses(nodes, uses)
+    )
 
 
 def _gpus(view: View) -> Iterable[Sample]:
-    for name, nodes in view.nodes_of.items():
-        found: dict[tuple[str, str], int] = defaultdict(int)
-        for node in nodes:
-            for kind, uses in node.gpu_use().items():
-                for use, count in uses.items():
-                    found[kind, use] += count
-        for (kind, use), count in found.items():
-            yield (name, gpu_type(kind), use), count
-
-
-def _startable(view: View) -> Iterator[tuple[str, list[Node]]]:
-    """The nodes of each partition on which somebody without a reservation could start a job this moment."""
-    closed = {one.name for one in view.snapshot.partitions.value or () if one.state != "UP"}
-    for name, nodes in view.nodes_of.items():
-        if name in closed:
-            yield name, []
-            continue
-        yield (
-            name,
-            [
-                node
-                for node in nodes
-                if node.cpus_idle and (node.memory_idle or not node.memory) and node.name not in view.reserved
-            ],
-        )
+    return (((name, *use), count) for name, nodes in view.nodes_of.items() for use, count in sum_gpus(nodes))
 
 
 def _free(fold: Callable[[Iterable[int]], int], value: Callable[[Node], int]) -> Callable[[View], Iterable[Sample]]:
-    return lambda view: (((name,), fold([value(node) for node in nodes])) for name, nodes in _startable(view))
+    return lambda view: (((name,), fold([value(node) for node in nodes])) for name, nodes in view.startable.items())
 
 
 def _most(found: Iterable[int]) -> int:
@@ -89,7 +57,7 @@ def _most(found: Iterable[int]) -> int:
 
 def _free_gpus(fold: Callable[[Iterable[int]], int]) -> Callable[[View], Iterable[Sample]]:
     def samples(view: View) -> Iterable[Sample]:
-        for name, nodes in _startable(view):
+        for name, nodes in view.startable.items():
             # types that there are but that are all taken are told with 0
             found: dict[str, list[int]] = {kind: [] for node in view.nodes_of[name] for kind in node.gpus}
             for node in nodes:
@@ -112,8 +80,8 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_partition_state", GAUGE, "1 for the state that the partition is in, 0 for the others.", ("partition", "state"), _state),
         Family("slurm_partition_nodes_by_state", GAUGE, "The partition's nodes by base state.", ("partition", "state"), _by_state),
         Family("slurm_partition_nodes_flagged", GAUGE, "The partition's nodes on which a flag is set.", ("partition", "flag"), _flagged),
-        Family("slurm_partition_cpus_by_use", GAUGE, f"CPUs of the partition's nodes by use: {_USE}. Who allocated them may be in another partition.", ("partition", "use"), _sums(cpu_uses)),
-        Family("slurm_partition_memory_by_use_bytes", GAUGE, f"Memory of the partition's nodes by use: {_USE}.", ("partition", "use"), _sums(memory_uses)),
+        Family("slurm_partition_cpus_by_use", GAUGE, f"CPUs of the partition's nodes by use: {_USE}. Who allocated them may be in another partition.", ("partition", "use"), _sums(CPU_USES)),
+        Family("slurm_partition_memory_by_use_bytes", GAUGE, f"Memory of the partition's nodes by use: {_USE}.", ("partition", "use"), _sums(MEMORY_USES)),
         Family("slurm_partition_gpus_by_use", GAUGE, "GPUs of the partition's nodes by type and use: allocated, idle, stranded or unavailable.", ("partition", "type", "use"), _gpus),
         Family("slurm_partition_startable_nodes", GAUGE, f"Nodes that could take a job now: {_NOW}.", ("partition",), _free(sum, lambda node: 1)),
         Family("slurm_partition_startable_cpus", GAUGE, f"CPUs that could be had now, {_NOW}.", ("partition",), _free(sum, lambda node: node.cpus_idle)),

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from slurmscope.metrics.exposition import GAUGE, HISTOGRAM, Family, Histogram, Sample, Topic
-from slurmscope.metrics.nodes import gpu_type
 from slurmscope.metrics.tally import WAIT_BOUNDS
-from slurmscope.metrics.view import Amount, Amounts, View, reason_label
+from slurmscope.metrics.view import Amount, Amounts, View, gpu_type, reason_label
 from slurmscope.model import JOB_STATES, PENDING, RUNNING, WAITING_STATES
 
 # Every state is told at 0 where jobs are counted; of what they hold, the two that everybody draws.

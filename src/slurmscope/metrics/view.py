@@ -8,7 +8,7 @@ import os
 import pwd
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -19,6 +19,16 @@ from slurmscope.model import PENDING, Cost, Job, Node, Reservation, Snapshot
 from slurmscope.slurm.values import hosts
 
 OTHER = "other"  # the label of all that a cap leaves out
+UNTYPED = "untyped"  # the label of a GPU that was configured or asked for without a type
+
+
+def gpu_type(kind: str) -> str:
+    return kind or UNTYPED
+
+
+@lru_cache(1024)
+def _flags_label(flags: frozenset[str]) -> str:
+    return "+".join(sorted(flags)).lower()
 
 
 class Amount(msgspec.Struct, gc=False):
@@ -58,6 +68,7 @@ class Queue:
 
     def __init__(self, jobs: Iterable[Job], now: float) -> None:
         groups: dict[tuple[str, str, str, str, str, str | None], Amount] = {}
+        waiting: dict[tuple[str, int], list[int]] = {}  # tasks that became eligible in the same second
         self._capped: dict[tuple[str, int], tuple[Amounts, int]] = {}
         self.oldest: dict[str, float] = {}
         self.ages: dict[str, Histogram] = {}
@@ -71,20 +82,20 @@ class Queue:
             amount.cpus += job.cpus * tasks
             amount.memory += (job.memory or 0) * tasks
             amount.nodes += job.nodes * tasks
-            for kind, count in job.gpus.items():
-                amount.gpus[kind] = amount.gpus.get(kind, 0) + count * tasks
-            if job.state == PENDING and job.eligible_time is not None and job.eligible_time <= now:
-                self._wait(job, now - job.eligible_time)
+            if job.gpus:
+                for kind, count in job.gpus.items():
+                    amount.gpus[kind] = amount.gpus.get(kind, 0) + count * tasks
+            eligible = job.eligible_time
+            if eligible is not None and eligible <= now and job.state == PENDING:
+                waiting.setdefault((job.partition, eligible), []).append(tasks)
         self.groups = [(Group(*key), amount) for key, amount in groups.items()]
+        for (partitions, eligible), counts in waiting.items():
+            self._wait(partitions, now - eligible, sum(counts))
 
-    def _wait(self, job: Job, age: float) -> None:
-        for partition in job.partitions:
-            if age > self.oldest.get(partition, -1):
-                self.oldest[partition] = age
-            ages = self.ages.get(partition)
-            if ages is None:
-                ages = self.ages[partition] = Histogram.empty(WAIT_BOUNDS)
-            ages.observe(age, job.tasks)
+    def _wait(self, partitions: str, age: float, tasks: int) -> None:
+        for partition in partitions.split(","):
+            self.oldest[partition] = max(age, self.oldest.get(partition, 0.0))
+            self.ages.setdefault(partition, Histogram.empty(WAIT_BOUNDS)).observe(age, tasks)
 
     def by(self, labels: Callable[[Group], Iterable[tuple[str, ...]]]) -> Amounts:
         """Sums by what `labels` makes of a group. A job that waits in two partitions may be counted in both."""
@@ -196,6 +207,29 @@ class View:
             for partition in node.partitions:
                 found.setdefault(partition, []).append(node)
         return found
+
+    @cached_property
+    def places(self) -> dict[tuple[str, str, str], list[Node]]:
+        """Nodes that share a state, flags and an active reservation, by those."""
+        found: dict[tuple[str, str, str], list[Node]] = {}
+        for node in self.nodes:
+            place = (node.state.lower(), _flags_label(node.flags), self.reserved.get(node.name, ""))
+            found.setdefault(place, []).append(node)
+        return found
+
+    @cached_property
+    def startable(self) -> dict[str, list[Node]]:
+        """The nodes of each partition on which somebody without a reservation could start a job this moment."""
+        closed = {one.name for one in self.snapshot.partitions.value or () if one.state != "UP"}
+        room = {
+            node.name
+            for node in self.nodes
+            if node.cpus_idle and (node.memory_idle or not node.memory) and node.name not in self.reserved
+        }
+        return {
+            name: [] if name in closed else [node for node in nodes if node.name in room]
+            for name, nodes in self.nodes_of.items()
+        }
 
     def age(self, part: str) -> float | None:
         time = self.snapshot.part(part).time

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from slurmscope.metrics.compat.samples import Samples
 from slurmscope.metrics.compat.states import word_of
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
-from slurmscope.metrics.nodes import gpu_type
-from slurmscope.metrics.view import View
+from slurmscope.metrics.view import View, gpu_type
 from slurmscope.model import JOB_STATES, Node
 
 _NO_RESERVATION = "None"
