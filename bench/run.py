@@ -112,17 +112,19 @@ class Served:
         found = re.search(rb'slurm_command_runs_total{[^}]*part="partitions"[^}]*} (\d+)', self.scrape("identity"))
         return int(found[1]) if found else 0
 
-    def wait_for_polls(self, count: int) -> None:
+    def wait_for_first(self) -> None:
         end = time.monotonic() + 300
         while True:
             try:
-                if self.polls() >= count:
+                connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=30)
+                connection.request("GET", "/readyz")
+                if connection.getresponse().status == 200:
                     return
             except OSError:
                 pass
             if time.monotonic() > end or self.process.poll() is not None:
-                sys.exit(f"serve did not reach poll {count}")
-            time.sleep(0.3)
+                sys.exit("serve does not come up")
+            time.sleep(0.1)
 
 
 def latencies(served: Served, encoding: str) -> list[float]:
@@ -156,12 +158,14 @@ def measure(nodes: int, tasks: int, bin_dir: Path) -> Result:
     squeue = subprocess.run([bin_dir / "squeue", "-h", "-o", "x"], stdout=subprocess.PIPE, check=True)
     served = Served(bin_dir)
     try:
-        served.wait_for_polls(1)
+        served.wait_for_first()
         first = served.cpu()
-        served.wait_for_polls(2)
-        before, polls = served.cpu(), served.polls()
-        served.wait_for_polls(polls + POLLS)
-        steady = (served.cpu() - before) / (served.polls() - polls)
+        # nobody scrapes meanwhile, so that only collecting is measured
+        time.sleep(2 * INTERVAL)
+        polls, before = served.polls(), served.cpu()
+        time.sleep(POLLS * INTERVAL)
+        spent = served.cpu() - before
+        steady = spent / (served.polls() - polls)
         packed, plain = latencies(served, "gzip"), latencies(served, "identity")
         page = len(served.scrape("identity")) / 1e6
         resident = served.most_resident()
