@@ -205,6 +205,28 @@ def test_without_slurm_here_ping_would_tell_nothing(bench: Bench) -> None:
     assert bench.poll.up
 
 
+def test_a_ping_that_hangs_on_a_dead_primary_is_not_down(bench: Bench) -> None:
+    bench.once()
+    bench.source.fails["controllers"] = TimedOut("scontrol was killed")
+    bench.once(10)
+    assert bench.poll.up
+
+
+def test_a_fault_of_ours_costs_one_part(bench: Bench) -> None:
+    bench.once()
+    bench.source.fails["jobs"] = ZeroDivisionError("oops")
+    bench.once(10)
+    assert bench.poll.snapshot.jobs.error == "ZeroDivisionError: oops"
+    assert bench.poll.snapshot.nodes.good
+
+
+def test_a_poll_that_fails_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    def fail() -> float:
+        raise ZeroDivisionError
+
+    assert len(_sleeps(monkeypatch, bench, fail, 3)) == 3
+
+
 def test_what_it_costs_is_counted(bench: Bench) -> None:
     bench.once()
     bench.once(10)

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 FAST_PARTS = tuple(part for part in PARTS if BY_PART[part].every == FAST)
 _PING = "controllers"
+# What shows that slurmctld answers. Not the ping: while a primary's host is gone, it may take longer than it may.
+_ANSWERS = tuple(part for part in FAST_PARTS if part != _PING)
 _REST = 4
 _LONGEST_REST = 300.0
 _HOUR = 3600.0
@@ -65,18 +67,25 @@ class Poll:
     @property
     def up(self) -> bool:
         """slurmctld answered all that is asked of it at every poll, the last time."""
-        return not self._down and all(self.snapshot.part(part).good for part in FAST_PARTS)
+        return not self._down and all(self.snapshot.part(part).good for part in _ANSWERS)
 
     async def run(self) -> None:
         """Polls until it is cancelled."""
+        slow = False
         while True:
             started = time.monotonic()
-            await self.once()
+            try:
+                await self.once()
+            except Exception:  # a fault of ours must not end the service: the last pages stay, and grow old
+                log.exception("a poll failed")
             took = time.monotonic() - started
             rest = self._interval - took
-            if not self._down and rest < _REST * took:
+            was, slow = slow, not self._down and rest < _REST * took
+            if slow:
                 rest = min(_REST * took, _LONGEST_REST)
-                log.info("slurmctld is slow, resting", extra=fields(poll_seconds=took, rest_seconds=rest))
+            if slow != was:
+                said = "slurmctld is slow, resting longer" if slow else "slurmctld is quick again"
+                log.info(said, extra=fields(poll_seconds=round(took, 1), rest_seconds=round(rest, 1)))
             await asyncio.sleep(max(rest, min(1.0, self._interval)))
 
     async def once(self) -> None:
@@ -94,7 +103,7 @@ class Poll:
             now = time.monotonic()
             # a little early is due as well: the sleep between polls is not exact
             await self._ask([part for part in PARTS if self._due[part] <= now + self._interval / 10])
-            answered = any(self.snapshot.part(part).good for part in FAST_PARTS if part != _PING)
+            answered = any(self.snapshot.part(part).good for part in _ANSWERS)
             if not answered and not self._answering() and not self._unaskable():
                 self._down = True
                 log.warning("slurmctld does not answer", extra=fields(cluster=self.snapshot.cluster))
@@ -140,6 +149,9 @@ class Poll:
             error = str(caught)
             if isinstance(caught, NotFound):
                 self._absent.add(part)
+        except Exception as caught:  # a fault of ours costs one part, not the others
+            error = f"{type(caught).__name__}: {caught}"
+            log.exception("a part could not be read", extra=fields(part=part))
         took = time.monotonic() - started
         cost.runs += 1
         cost.seconds += took
