@@ -352,6 +352,15 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
     limit: float
     used: float | None  # None: Slurm keeps no tally for this one (it holds for each job)
 
+    @property
+    def unit(self) -> str:
+        """The base unit: `count`, `bytes`, `seconds`, or a product, such as `count-seconds` of CPUs."""
+        timed = "Mins" in self.name or "Wall" in self.name
+        counted = "bytes" if self.tres in ("mem", "vmem") or (self.tres or "").startswith("bb/") else "count"
+        if not timed:
+            return counted
+        return f"{counted}-seconds" if self.tres else "seconds"
+
 
 class Controller(msgspec.Struct, frozen=True, gc=False):
     host: str

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from slurmscope.metrics.exposition import GAUGE, Family, Sample, Topic
-from slurmscope.metrics.view import View, gpu_type
+from slurmscope.metrics.view import View, flags_label, gpu_type
 from slurmscope.model import NODE_BASE_STATES, NODE_FLAGS, Node
 
 Value = Callable[[Node], int]
@@ -75,7 +75,7 @@ def _info(view: View) -> Iterable[Sample]:
 def _reasons(view: View) -> Iterable[Sample]:
     for node in view.nodes:
         if node.reason is not None:
-            yield (node.name, node.reason, node.reason_user or ""), 1
+            yield (node.name, node.state.lower(), flags_label(node.flags), node.reason, node.reason_user or ""), 1
 
 
 def _reason_times(view: View) -> Iterable[Sample]:
@@ -142,10 +142,11 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_node_load", GAUGE, "The node's load average, as slurmd last told it.", ("node",), _each(lambda node: node.load)),
         Family("slurm_node_weight", GAUGE, "The node's scheduling weight: lower ones are filled first.", ("node",), _each(lambda node: node.weight)),
         Family("slurm_node_info", GAUGE, "Always 1: slurmd's version, the node's partitions and its active reservation.", ("node", "version", "partitions", "reservation"), _info),
-        Family("slurm_node_reason_info", GAUGE, "Always 1: why the node is down, drained or failing, and who said so.", ("node", "reason", "user"), _reasons),
+        Family("slurm_node_reason_info", GAUGE, "Always 1: why the node is down, drained or failing, and who said so.", ("node", "state", "flags", "reason", "user"), _reasons),
         Family("slurm_node_reason_timestamp_seconds", GAUGE, "When that reason was set.", ("node",), _reason_times),
         Family("slurm_cluster_nodes", GAUGE, "Nodes by base state and the flags that are set together (joined by +).", ("state", "flags"), _counts),
         Family("slurm_cluster_nodes_flagged", GAUGE, "Nodes on which a flag is set. A node with two flags is counted under both.", ("flag",), _flag_counts),
+        Family("slurm_cluster_nodes_usable", GAUGE, "Nodes on which a job could start now, if there were room.", (), lambda view: [((), sum(node.usable for node in view.nodes))]),
         Family("slurm_cluster_cpus", GAUGE, f"CPUs by their node's state, flags and active reservation, and by use: {_USE}.", (*_PLACE, "use"), _cpu_sums),
         Family("slurm_cluster_memory_bytes", GAUGE, f"Memory by its node's state, flags and active reservation, and by use: {_USE}.", (*_PLACE, "use"), _memory_sums),
         Family("slurm_cluster_gpus", GAUGE, f"GPUs by their node's state, flags and active reservation, by type and by use: {_GPU_USE}.", (*_PLACE, "type", "use"), _gpu_sums),

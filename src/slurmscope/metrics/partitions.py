@@ -80,6 +80,7 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_partition_state", GAUGE, "1 for the state that the partition is in, 0 for the others.", ("partition", "state"), _state),
         Family("slurm_partition_nodes_by_state", GAUGE, "The partition's nodes by base state.", ("partition", "state"), _by_state),
         Family("slurm_partition_nodes_flagged", GAUGE, "The partition's nodes on which a flag is set.", ("partition", "flag"), _flagged),
+        Family("slurm_partition_nodes_usable", GAUGE, "The partition's nodes on which a job could start now, if there were room.", ("partition",), lambda view: (((name,), sum(node.usable for node in nodes)) for name, nodes in view.nodes_of.items())),
         Family("slurm_partition_cpus_by_use", GAUGE, f"CPUs of the partition's nodes by use: {_USE}. Who allocated them may be in another partition.", ("partition", "use"), _sums(CPU_USES)),
         Family("slurm_partition_memory_by_use_bytes", GAUGE, f"Memory of the partition's nodes by use: {_USE}.", ("partition", "use"), _sums(MEMORY_USES)),
         Family("slurm_partition_gpus_by_use", GAUGE, "GPUs of the partition's nodes by type and use: allocated, idle, stranded or unavailable.", ("partition", "type", "use"), _gpus),

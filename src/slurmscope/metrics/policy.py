@@ -70,6 +70,7 @@ def _limit(value: Callable[[Limit], float | None]) -> Callable[[View], Iterable[
                 limit.qos or "",
                 limit.name,
                 limit.tres or "",
+                limit.unit,
             ),
             value(limit),
         )
@@ -81,8 +82,8 @@ def _headroom(limit: Limit) -> float | None:
     return None if limit.used is None else limit.limit - limit.used
 
 
-_LIMIT = ("kind", "account", "user", "partition", "qos", "name", "tres")
-_UNITS = "in base units: counts, bytes for memory, seconds for times"
+_LIMIT = ("kind", "account", "user", "partition", "qos", "name", "tres", "unit")
+_UNITS = "in the base unit that the label names"
 
 LIMITS: Topic[View] = Topic(
     "limits",

@@ -69,9 +69,20 @@ def _held(amounts: Callable[[View], Amounts], value: Callable[[Amount], int]) ->
 
 def _gpus(amounts: Callable[[View], Amounts]) -> Callable[[View], Iterable[Sample]]:
     def samples(view: View) -> Iterable[Sample]:
-        for key, amount in amounts(view).items():
-            for kind, count in amount.gpus.items():
-                yield (*key[:-1], gpu_type(kind), key[-1].lower()), count
+        found: dict[tuple[str, ...], int] = {}
+        places: dict[tuple[str, ...], None] = {}
+        for *place, state in (amounts_here := amounts(view)):
+            held = amounts_here[*place, state].gpus
+            if held or not place:
+                places[tuple(place)] = None
+            for kind, count in held.items():
+                found[*place, gpu_type(kind), state.lower()] = count
+        # who has to do with GPUs at all is told with zeros for the types that there are
+        for where in places:
+            for kind in view.gpu_types:
+                for state in _ALWAYS_HOLDING:
+                    found.setdefault((*where, kind, state.lower()), 0)
+        return found.items()
 
     return samples
 
@@ -143,7 +154,13 @@ def _ages(view: View) -> Iterable[Sample]:
 
 
 def _waits(view: View) -> Iterable[Sample]:
-    return view.tally.waits.items()
+    """Those in which nobody was seen to start yet are told empty, so that rate() sees the first one that does."""
+    found = {
+        (partition, group.qos): Histogram.empty(WAIT_BOUNDS)
+        for group, _ in view.queue.groups
+        for partition in group.partition.split(",")
+    }
+    return (found | view.tally.waits).items()
 
 
 _COUNTED_TWICE = " A job that waits in two partitions is counted in both."
@@ -151,7 +168,7 @@ _COUNTED_TWICE = " A job that waits in two partitions is counted in both."
 TOPIC: Topic[View] = Topic(
     "queue",
     "jobs",
-    frozenset({"partitions"}),
+    frozenset({"partitions", "nodes"}),
     (
         *_families("slurm_queue", (), "", _everything),
         *_families("slurm_partition_queue", ("partition",), " of a partition", _partitions),

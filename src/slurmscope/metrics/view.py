@@ -27,7 +27,7 @@ def gpu_type(kind: str) -> str:
 
 
 @lru_cache(1024)
-def _flags_label(flags: frozenset[str]) -> str:
+def flags_label(flags: frozenset[str]) -> str:
     return "+".join(sorted(flags)).lower()
 
 
@@ -209,11 +209,16 @@ class View:
         return found
 
     @cached_property
+    def gpu_types(self) -> list[str]:
+        """The labels of the types of GPUs that the nodes have."""
+        return sorted({gpu_type(kind) for node in self.nodes for kind in node.gpus})
+
+    @cached_property
     def places(self) -> dict[tuple[str, str, str], list[Node]]:
         """Nodes that share a state, flags and an active reservation, by those."""
         found: dict[tuple[str, str, str], list[Node]] = {}
         for node in self.nodes:
-            place = (node.state.lower(), _flags_label(node.flags), self.reserved.get(node.name, ""))
+            place = (node.state.lower(), flags_label(node.flags), self.reserved.get(node.name, ""))
             found.setdefault(place, []).append(node)
         return found
 

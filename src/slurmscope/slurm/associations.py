@@ -70,18 +70,15 @@ _NAMED = re.compile(r"(.*)\((\d+)\)$")
 _LIMITS = re.compile(r"(Grp|Max)")
 
 
-def _scale(name: str, tres: str | None) -> float:
-    """What one unit of the limit is in base units."""
-    scale = 1.0
-    if tres in ("mem", "vmem") or (tres or "").startswith("bb/"):
-        scale *= size("1M")
-    if "Mins" in name or "Wall" in name:
-        scale *= MINUTE
-    return scale
+def _in_base_units(limit: Limit) -> Limit:
+    """Slurm counts megabytes and minutes here."""
+    scale = (size("1M") if "bytes" in limit.unit else 1) * (MINUTE if "seconds" in limit.unit else 1)
+    used = None if limit.used is None else limit.used * scale
+    return msgspec.structs.replace(limit, limit=limit.limit * scale, used=used)
 
 
 def _amounts(name: str, value: str) -> Iterator[tuple[str | None, float, float | None]]:
-    """(TRES, limit, used) of each limit of a field that is set, in base units."""
+    """(TRES, limit, used) of each limit of a field that is set."""
     for item in value.split(",") if "TRES" in name else [value]:
         tres, _, amount = item.rpartition("=")
         match = _AMOUNT.match(amount)
@@ -89,8 +86,7 @@ def _amounts(name: str, value: str) -> Iterator[tuple[str | None, float, float |
             raise ValueError(f"{name}: not a limit: {item!r}")
         unlimited, limit, used = match.groups()
         if not unlimited:
-            scale = _scale(name, tres or None)
-            yield tres or None, float(limit) * scale, None if used is None else float(used) * scale
+            yield tres or None, float(limit), None if used is None else float(used)
 
 
 def _limits_of(
@@ -105,7 +101,7 @@ def _limits_of(
     for name, value in fields.items():
         if value and _LIMITS.match(name):
             for tres, limit, used in _amounts(name, value):
-                yield Limit(kind, account, user, partition, qos, name, tres, limit, used)
+                yield _in_base_units(Limit(kind, account, user, partition, qos, name, tres, limit, used))
 
 
 def parse_limits(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Limit, ...]]:
