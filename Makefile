@@ -31,7 +31,7 @@ bench: setup  ## what a collection costs on a large controller, as ratios (root 
 
 docs: setup  ## write the parts of docs/ that are made from the tables in the code
 	$(PYTHON) tools/docs.py
-	$(PYTHON) tools/dashboard.py
+	$(PYTHON) -m tools.dashboard
 
 build: setup  ## the wheel and the source archive, in dist/
 	$(PYTHON) -m build --no-isolation
