@@ -62,7 +62,7 @@ def commands(generation: str, folder: Path) -> Path:
         answer = f"cat {RECORDINGS / generation / command.recording}"
         if command.part == "jobs":
             answer = (
-                "for last; do :; done; first=${last%%,*}; field=${first#*:}; end=${last##*:}; "
+                "for last; do :; done; some=${last#*Dependency:}; field=${some%%,*}; end=${last##*:}; "
                 f'{answer} | sed "s/@endofrow/$end/; s/@field/$field/g"'
             )
         pattern = " ".join(arguments[:2]).replace(" ", r"\ ") + "*" if command.part != "jobs" else "*"

@@ -45,8 +45,9 @@ FIELDS: dict[str, str] = {
 
 def row(marks: Marks = MARKS, **changes: str) -> bytes:
     fields = {**FIELDS, **{key.replace("_", "-") if key == "tres_alloc" else key: v for key, v in changes.items()}}
-    values = [fields[name].encode("utf-8", "surrogateescape") for name in text.JOB_FIELDS]
-    return marks.field.encode().join(values) + marks.end.encode() + b"\n"
+    plain = "".join(f"{fields[name]}|" for name in text.PLAIN_FIELDS)
+    free = marks.field.join(fields[name] for name in text.FREE_FIELDS)
+    return (plain + free + marks.end + "\n").encode("utf-8", "surrogateescape")
 
 
 def jobs(data: bytes, marks: Marks = MARKS) -> tuple[Job, ...]:
@@ -133,6 +134,8 @@ def test_marks_are_new_for_each_run_and_no_width() -> None:
         row(JobArrayID="4_[6-2]"),
         b"garbage@theend\n",
         row().replace(b"@f1eld", b"", 1),
+        row().replace(b"|", b"", 1),
+        row(UserName="a|b"),
         row(Name="guessed @f1eld mark"),
     ],
 )

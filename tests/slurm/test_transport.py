@@ -41,7 +41,8 @@ def test_the_marks_of_the_run_are_in_the_format(tmp_path: Path) -> None:
     script(tmp_path, "squeue", 'for last; do :; done; echo "$last"')
     marks = Marks.random()
     data = asyncio.run(Local(str(tmp_path)).run(BY_PART["jobs"], marks)).data.decode()
-    assert data.startswith(f"JobID:{marks.field},JobArrayID:{marks.field},")
+    assert data.startswith("JobID:|,JobArrayID:|,")
+    assert f",Dependency:{marks.field},Feature:{marks.field}," in data
     assert data.endswith(f",Name:{marks.end}\n")
 
 

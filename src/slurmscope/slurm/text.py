@@ -78,7 +78,7 @@ def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[byt
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What stands between the fields and at the end of the rows of one run of squeue.
+    """What stands behind the fields that hold users' own words, and at the end of the rows, of one run of squeue.
 
     A job's name may hold any character but NUL, newlines included, so that no fixed mark is safe. These are random
     for each run: a name cannot hold what was not yet known when the job was submitted. The end mark, which is what
@@ -98,8 +98,9 @@ class Marks(msgspec.Struct, frozen=True):
         )
 
 
-# Name comes last: whatever is in it, the fields before it stay where they are.
-JOB_FIELDS = (
+# Fields whose words are Slurm's or an administrator's. They come first and end in a bar: what stands behind them
+# cannot move them, and a row is half as long as with marks throughout.
+PLAIN_FIELDS = (
     "JobID",
     "JobArrayID",
     "UserName",
@@ -119,17 +120,16 @@ JOB_FIELDS = (
     "TimeLimit",
     "NodeList",
     "Reservation",
-    "Dependency",
-    "Feature",
-    "Licenses",
     "AllocNodes",
     "RestartCnt",
     "exit_code",
-    "Name",
 )
+# Fields that hold what a user wrote.
+FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
 
 
 def _job(row: str) -> Job:
+    *plain, free = row.split("|", len(PLAIN_FIELDS))
     (
         id_,
         array,
@@ -150,14 +150,11 @@ def _job(row: str) -> Job:
         limit,
         node_list,
         reservation,
-        dependency,
-        feature,
-        licenses,
         login,
         restarts,
         exit_code,
-        name,
-    ) = row.split("\0")
+    ) = plain
+    dependency, feature, licenses, name = free.split("\0")
     array_id, spec = values.job_id(array)
     amounts = values.tres(tres)
     return Job(
