@@ -110,7 +110,7 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     _warn_if_open(settings)
     # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
     # scrape that needs several would be late.
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0002)
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
