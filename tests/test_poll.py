@@ -33,6 +33,9 @@ class FakeSource:
         self.fails: dict[str, Exception] = {}
         self.controller_up = True
         self.at_once = self.most_at_once = 0
+        self.hold: asyncio.Event | None = None
+        self.settings: dict[str, str] = {}
+        self.spend: Callable[[str], None] = lambda part: None
 
     def fail_all(self, error: Exception) -> None:
         self.fails = dict.fromkeys(PARTS, error)
@@ -43,11 +46,14 @@ class FakeSource:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)
         self.at_once -= 1
+        if self.hold is not None and part == "accounting":
+            await self.hold.wait()
+        self.spend(part)
         if part in self.fails:
             raise self.fails[part]
         value: Any = ()
         if part == "config":
-            value = Config("fake", "24.11.5", None, {})
+            value = Config("fake", "24.11.5", None, self.settings)
         elif part == "controllers":
             value = (Controller("ctl", "primary", self.controller_up),)
         return Reading(value, "fake", rows_skipped=1, bytes=10)
@@ -70,6 +76,11 @@ class Bench:
 
     async def _publish(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
         self.published.append((snapshot, fresh))
+
+    def fresh(self) -> frozenset[str]:
+        """The parts that were published since the last time."""
+        published, self.published = self.published, []
+        return frozenset().union(*(fresh for _, fresh in published))
 
     def once(self, after: float = 0.0) -> list[str]:
         self.now += after
@@ -221,10 +232,11 @@ def test_a_fault_of_ours_costs_one_part(bench: Bench) -> None:
 
 
 def test_a_poll_that_fails_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
-    def fail() -> float:
+    async def fail(snapshot: Snapshot, fresh: frozenset[str]) -> None:
         raise ZeroDivisionError
 
-    assert len(_sleeps(monkeypatch, bench, fail, 3)) == 3
+    monkeypatch.setattr(bench.poll, "_publish", fail)
+    assert len(_sleeps(monkeypatch, bench, 3)) == 3
 
 
 def test_what_it_costs_is_counted(bench: Bench) -> None:
@@ -236,40 +248,88 @@ def test_what_it_costs_is_counted(bench: Bench) -> None:
 
 def test_fresh_parts_are_named(bench: Bench) -> None:
     bench.once()
-    assert bench.published[-1][1] == frozenset(PARTS)
+    assert bench.fresh() == frozenset(PARTS)
     bench.source.fails["nodes"] = SourceError("x")
     bench.once(10)
-    assert bench.published[-1][1] == frozenset(FAST_PARTS) - {"nodes"}
+    assert bench.fresh() == frozenset(FAST_PARTS) - {"nodes"}
 
 
-def _sleeps(monkeypatch: pytest.MonkeyPatch, bench: Bench, poll_takes: Callable[[], float], polls: int) -> list[float]:
-    """How long the loop sleeps after each poll that takes so long."""
+def test_jobs_are_shown_before_a_hanging_slurmdbd_is_given_up(bench: Bench) -> None:
+    async def poll() -> None:
+        bench.source.hold = asyncio.Event()
+        task = asyncio.create_task(bench.poll.once())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert "jobs" in bench.fresh()
+        assert not task.done()
+        bench.source.hold.set()
+        await task
+
+    asyncio.run(poll())
+    assert bench.fresh() == frozenset({"accounting", "controllers"})
+
+
+def test_without_slurmdbd_it_is_not_asked_for(bench: Bench) -> None:
+    bench.source.settings = {"AccountingStorageType": "accounting_storage/none"}
+    bench.once()
+    asked = [part for _ in range(20) for part in bench.once(60)]
+    assert "accounting" not in asked
+    assert "shares" in asked
+
+
+def test_a_name_that_could_not_be_read_is_asked_for_soon(bench: Bench) -> None:
+    """Without it nothing can be shown; an hour, the interval of the part, would be long."""
+    bench.source.fails["config"] = TimedOut("killed")
+    bench.once()
+    del bench.source.fails["config"]
+    assert "config" in bench.once(10)
+    assert bench.poll.snapshot.cluster == "fake"
+
+
+def _sleeps(monkeypatch: pytest.MonkeyPatch, bench: Bench, polls: int) -> list[float]:
+    """How long the loop sleeps after each of so many polls."""
     slept: list[float] = []
+    real = asyncio.sleep
 
     class Enough(Exception):
         pass
 
     async def sleep(seconds: float) -> None:
+        if seconds == 0:  # the source's own
+            await real(0)
+            return
         slept.append(seconds)
         bench.now += seconds
         if len(slept) == polls:
             raise Enough
 
-    async def once() -> None:
-        bench.now += poll_takes()
-
-    monkeypatch.setattr(bench.poll, "once", once)
     monkeypatch.setattr("slurmscope.poll.asyncio.sleep", sleep)
     with pytest.raises(Enough):
         asyncio.run(bench.poll.run())
     return slept
 
 
+def _slow(bench: Bench, slow: str, seconds: float) -> None:
+    def spend(part: str) -> None:
+        bench.now += seconds if part == slow else 0
+
+    bench.source.spend = spend
+
+
 @pytest.mark.parametrize(("takes", "rest"), [(0.5, 9.5), (1.9, 8.1), (5.0, 20.0), (100.0, 300.0)])
 def test_a_slow_slurmctld_is_given_rest(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, takes: float, rest: float
 ) -> None:
-    assert _sleeps(monkeypatch, bench, lambda: takes, 3) == pytest.approx([rest] * 3)
+    _slow(bench, "jobs", takes)
+    assert _sleeps(monkeypatch, bench, 3) == pytest.approx([rest] * 3)
+
+
+@pytest.mark.parametrize("part", ["controllers", "accounting"])
+def test_others_that_are_slow_are_not_taken_for_slurmctld(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, part: str
+) -> None:
+    _slow(bench, part, 8.0)
+    assert _sleeps(monkeypatch, bench, 1) == pytest.approx([2.0])
 
 
 def test_jobs_are_what_the_source_gave(bench: Bench) -> None:

@@ -180,12 +180,12 @@ def test_before_anything_was_read(tmp_path: Path) -> None:
         (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho slow >&2; exit 1\n")
         for _ in range(100):
             with contextlib.suppress(OSError):
-                if b"squeue" in served.get("/readyz")[2]:
+                if b"squeue exited with 1: slow" in served.get("/")[2]:
                     break
             time.sleep(0.05)
         status, _, body = served.get("/readyz")
-        assert status == 503
-        assert b"jobs: squeue exited with 1: slow" in body
+        assert (status, body) == (503, b"not read yet: jobs\n")
+        assert b"squeue exited with 1: slow" in served.get("/")[2]
         page = served.get("/metrics/slurmscope")[2].decode()
         assert 'slurm_up{cluster="lab24"} 0' in page
         assert "slurm_queue_jobs" not in page, "what was never read is not told as 0"
@@ -256,8 +256,8 @@ def test_systemd_is_told(tmp_path: Path) -> None:
         told.settimeout(10)
         with serving(tmp_path, "", NOTIFY_SOCKET=str(path), WATCHDOG_USEC="400000") as served:
             served.wait()
-            seen = {told.recv(100) for _ in range(3)}
-            assert seen == {b"READY=1", b"WATCHDOG=1"}
+            seen = {told.recv(100) for _ in range(4)}
+            assert seen == {b"READY=1", b"WATCHDOG=1", f"STATUS=serving http://127.0.0.1:{served.port}".encode()}
         while told.recv(100) != b"STOPPING=1":
             pass
 

@@ -102,7 +102,7 @@ def demo(seed: int, listen: str | None) -> None:
 
 
 async def _look(settings: Settings, profile: str | None, openmetrics: bool) -> tuple[Snapshot, bytes]:
-    poll, pages = assemble(settings, local_source(settings))
+    poll, pages = assemble(settings, local_source(settings), from_zero=False)
     await poll.once()
     page = b""
     if profile is not None:

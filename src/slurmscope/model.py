@@ -53,7 +53,6 @@ HOLDING_STATES = frozenset(
         "CONFIGURING",
         "RESIZING",
         "SIGNALING",
-        "STAGE_OUT",
         "STOPPED",
         "POWER_UP_NODE",
         "EXPEDITING",
@@ -209,8 +208,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         else:
             free = "stranded"
         uses = {}
+        # Gres and GresUsed may disagree on types, where slurm.conf names none: what is taken is taken from some type
+        strays = sum(count for kind, count in self.gpus_allocated.items() if kind not in self.gpus)
         for kind, total in self.gpus.items():
-            taken = min(total, self.gpus_allocated.get(kind, 0))
+            taken = min(total, self.gpus_allocated.get(kind, 0) + strays)
+            strays -= taken - min(taken, self.gpus_allocated.get(kind, 0))
             use = {"allocated": taken, "idle": 0, "stranded": 0, "unavailable": 0}
             use[free] = total - taken
             uses[kind] = use
@@ -261,6 +263,7 @@ class License(msgspec.Struct, frozen=True, gc=False):
     free: int
     reserved: int
     remote: bool
+    nodes: str | None = None  # of one that belongs to some nodes only, of which there may be several by one name
 
 
 class Rpc(msgspec.Struct, frozen=True, gc=False):

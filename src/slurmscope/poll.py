@@ -26,6 +26,7 @@ from slurmscope.model import PARTS, Config, Cost, Part, Snapshot
 from slurmscope.settings import Settings
 from slurmscope.slurm.commands import BY_PART, FAST, RARE, SLOW
 from slurmscope.slurm.source import Reading, Source, SourceError
+from slurmscope.slurm.text import ACCOUNTING_TYPE, DBD, PRIVATE_DATA
 from slurmscope.slurm.transport import NotFound, TransportError
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ FAST_PARTS = tuple(part for part in PARTS if BY_PART[part].every == FAST)
 _PING = "controllers"
 # What shows that slurmctld answers. Not the ping: while a primary's host is gone, it may take longer than it may.
 _ANSWERS = tuple(part for part in FAST_PARTS if part != _PING)
+# What somebody else than slurmctld may keep waiting.
+_APART = (_PING, "accounting")
 _REST = 4
 _LONGEST_REST = 300.0
 _HOUR = 3600.0
@@ -62,6 +65,7 @@ class Poll:
         self._due = dict.fromkeys(PARTS, 0.0)
         self._absent: set[str] = set()  # parts whose command is not there
         self._down = False
+        self._took = 0.0  # what slurmctld took for the slowest answer of the last poll
         self._running = asyncio.Lock()
 
     @property
@@ -78,8 +82,8 @@ class Poll:
                 await self.once()
             except Exception:  # a fault of ours must not end the service: the last pages stay, and grow old
                 log.exception("a poll failed")
-            took = time.monotonic() - started
-            rest = self._interval - took
+            rest = self._interval - (time.monotonic() - started)
+            took = self._took
             was, slow = slow, not self._down and rest < _REST * took
             if slow:
                 rest = min(_REST * took, _LONGEST_REST)
@@ -92,6 +96,7 @@ class Poll:
         """One poll: all that is due, side by side."""
         async with self._running:
             self.polls += 1
+            self._took = 0.0
             if self._down:
                 await self._ask([_PING])
                 if not self._answering():
@@ -102,11 +107,19 @@ class Poll:
                 self._due = dict.fromkeys(PARTS, 0.0)
             now = time.monotonic()
             # a little early is due as well: the sleep between polls is not exact
-            await self._ask([part for part in PARTS if self._due[part] <= now + self._interval / 10])
+            due = [part for part in PARTS if self._due[part] <= now + self._interval / 10 and self._has(part)]
+            # what slurmctld told is shown at once, however long a dead host's ping or slurmdbd takes
+            apart = [part for part in due if part in _APART]
+            await asyncio.gather(self._ask([part for part in due if part not in _APART]), self._ask(apart))
             answered = any(self.snapshot.part(part).good for part in _ANSWERS)
             if not answered and not self._answering() and not self._unaskable():
                 self._down = True
                 log.warning("slurmctld does not answer", extra=fields(cluster=self.snapshot.cluster))
+
+    def _has(self, part: str) -> bool:
+        """Whether the cluster has such a thing at all; without slurmdbd there are no statistics of it."""
+        config = self.snapshot.config.value
+        return part != "accounting" or config is None or config.settings.get(ACCOUNTING_TYPE, DBD) == DBD
 
     def _answering(self) -> bool:
         controllers = self.snapshot.controllers
@@ -128,12 +141,24 @@ class Poll:
         await self._publish(self.snapshot, frozenset())
 
     async def _ask(self, parts: list[str]) -> None:
+        if not parts:
+            return
         results = await asyncio.gather(*(self._read(part) for part in parts))
+        for part, new in zip(parts, results, strict=True):
+            if part not in _APART:
+                self._took = max(self._took, new.seconds)
         fresh = dict(zip(parts, results, strict=True))
         self.snapshot = self.snapshot.replaced(**fresh)
         config: Config | None = self.snapshot.config.value
         if config is not None and not self._named:
             self.snapshot = msgspec.structs.replace(self.snapshot, cluster=config.cluster)
+        if "config" in fresh and config is not None and fresh["config"].error is None:
+            hidden = config.settings.get(PRIVATE_DATA, "none")
+            if hidden not in ("none", "(null)"):
+                log.info(
+                    "PrivateData is set: unless slurmscope runs as an operator it sees only its own part",
+                    extra=fields(private_data=hidden),
+                )
         await self._publish(self.snapshot, frozenset(part for part in parts if fresh[part].error is None))
 
     async def _read(self, part: str) -> Part[Any]:
@@ -160,7 +185,7 @@ class Poll:
         if reading is None:
             cost.failures += 1
             failures = before.failures + 1
-            backoff = min(every * 2 ** min(failures - 1, 8), max(every, _LONGEST_REST))
+            backoff = min(self._interval * 2 ** min(failures - 1, 16), max(self._interval, _LONGEST_REST))
             self._due[part] = started + backoff
             if before.error != error:
                 log.warning("could not read", extra=fields(part=part, error=error, retry_seconds=backoff))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import socket
 import ssl
@@ -17,6 +18,7 @@ import uvicorn
 
 from slurmscope.auth import Guard
 from slurmscope.config import listen_address
+from slurmscope.connection import Connection
 from slurmscope.logs import fields
 from slurmscope.metrics.pages import Pages
 from slurmscope.notify import Notifier, watchdog_interval
@@ -29,6 +31,7 @@ from slurmscope.slurm.transport import Local
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 5
+_BACKLOG = 128
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -42,8 +45,8 @@ def local_source(settings: Settings) -> Source:
     return TextSource(Local(slurm.bin_dir, slurm.conf, slurm.timeout))
 
 
-def assemble(settings: Settings, source: Source) -> tuple[Poll, Pages]:
-    pages = Pages(compat=settings.metrics.compat, top=settings.metrics.top)
+def assemble(settings: Settings, source: Source, *, from_zero: bool) -> tuple[Poll, Pages]:
+    pages = Pages(compat=settings.metrics.compat, top=settings.metrics.top, from_zero=from_zero)
     poll = Poll(source, settings, pages.publish)
     pages.costs = poll.costs
     pages.up = lambda: poll.up
@@ -63,9 +66,9 @@ def _listen(settings: Settings) -> list[socket.socket]:
         if host == "":
             both = socket.has_dualstack_ipv6()
             family = socket.AF_INET6 if both else socket.AF_INET
-            return [socket.create_server(("", port), family=family, dualstack_ipv6=both)]
+            return [socket.create_server(("", port), family=family, dualstack_ipv6=both, backlog=_BACKLOG)]
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return [socket.create_server((host, port), family=family)]
+        return [socket.create_server((host, port), family=family, backlog=_BACKLOG)]
     except OSError as error:
         raise ServeError(
             f"cannot listen on {settings.serve.listen}: {error.strerror}; serve.listen (or --listen) names another"
@@ -76,7 +79,8 @@ def _server(settings: Settings, app: App) -> _Server:
     serve = settings.serve
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=Connection,
+        backlog=_BACKLOG,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -102,7 +106,7 @@ async def _watch(notifier: Notifier, interval: float) -> None:
 
 async def serve(settings: Settings, source: Source, announce: Callable[[str], None] = lambda url: None) -> None:
     """Serves until SIGTERM or SIGINT, then lets requests end and leaves no command behind."""
-    poll, pages = assemble(settings, source)
+    poll, pages = assemble(settings, source, from_zero=True)
     guard = Guard(settings.serve.users, settings.serve.tokens)
     server = _server(settings, App(pages, guard))
     sockets = _listen(settings)
@@ -111,6 +115,7 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
     # scrape that needs several would be late.
     sys.setswitchinterval(0.0002)
+    _raise_file_limit()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
@@ -122,6 +127,7 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     log.info("serving", extra=fields(url=url))
     announce(url)
     notifier.ready()
+    notifier.status(f"serving {url}")
     try:
         await server.serve(sockets=sockets)
     finally:
@@ -133,6 +139,12 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+def _raise_file_limit() -> None:
+    """Scrapers and commands share the descriptors; the soft limit is a habit from the days of select()."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _url(settings: Settings, sock: socket.socket) -> str:

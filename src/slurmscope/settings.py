@@ -60,7 +60,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             ge=1,
             description="Per-user and per-account families name this many of the busiest; "
-            "the rest are summed as `other`.",
+            "the rest are summed as `other`, or left out where a sum has no meaning (shares, limits, RPCs).",
         ),
     ] = 100
 

@@ -182,7 +182,7 @@ def test_statistics_grow_and_begin_anew_at_midnight() -> None:
 def test_our_own_questions_are_counted(cluster: Cluster) -> None:
     pages = Pages(clock=cluster.clock)
     pages.costs = {part: model.Cost() for part in PARTS}
-    snapshot = Snapshot(scheduler=model.Part(cluster.read("scheduler"), cluster.clock()))
+    snapshot = Snapshot(cluster="demo", scheduler=model.Part(cluster.read("scheduler"), cluster.clock()))
     asyncio.run(pages.publish(snapshot, frozenset({"scheduler"})))
     line = next(
         one for one in body(pages, "slurmscope").decode().splitlines() if one.startswith("slurm_own_rpc_ratio{")

@@ -412,7 +412,18 @@ def samples(profile: str, shown: Snapshot, *, top: int = 100) -> Samples:
 
 def view_of(shown: Snapshot, top: int = 100) -> View:
     costs = {part: Cost() for part in PARTS}
-    return View(shown, Tally(), costs, Requests(total={}), NOW, up=True, top=top, queue=None, dropped={})
+    return View(
+        shown,
+        Tally(from_zero=False),
+        costs,
+        Requests(total={}),
+        NOW,
+        up=True,
+        top=top,
+        queue=None,
+        dropped={},
+        failures={},
+    )
 
 
 def total(values: Iterable[float | None]) -> float:
@@ -716,7 +727,7 @@ def test_rivosinc_the_rest() -> None:
     assert found["slurm_job_scrape_duration"] == found["slurm_diag_scrape_duration"] == {(): 250}
     assert found["job_scrape_errors"] == found["slurm_job_scrape_error"] == {(): 4}
     assert found["promhttp_metric_handler_requests_total"] == {("200",): 7, ("500",): 0, ("503",): 0}
-    assert "How long the command [squeue --noheader --all" in page("rivosinc", FULL)
+    assert "How long the command [squeue --local --noheader" in page("rivosinc", FULL)
 
 
 def test_vpenso() -> None:

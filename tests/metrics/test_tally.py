@@ -51,7 +51,7 @@ def see(tally: Tally, found: Scheduler) -> None:
 
 def test_jobs_counted_go_on_over_midnight_and_rpcs_are_not_counted_twice() -> None:
     """At midnight slurmctld clears its job counts and moves "since", and keeps its RPC counts."""
-    tally = Tally()
+    tally = Tally(from_zero=False)
     jobs = dict.fromkeys(("submitted", "started", "completed", "canceled", "failed"), 10)
     see(tally, scheduler(jobs=jobs, since=1))
     rpcs = tally.total("rpcs", "REQUEST_PING")
@@ -62,7 +62,7 @@ def test_jobs_counted_go_on_over_midnight_and_rpcs_are_not_counted_twice() -> No
 
 
 def test_rpcs_go_on_over_a_restart() -> None:
-    tally = Tally()
+    tally = Tally(from_zero=False)
     before = scheduler()
     see(tally, before)
     calls = {rpc.name: rpc.calls for rpc in before.rpcs}
@@ -74,7 +74,7 @@ def test_rpcs_go_on_over_a_restart() -> None:
 
 
 def test_a_part_that_was_not_read_anew_counts_nothing() -> None:
-    tally = Tally()
+    tally = Tally(from_zero=False)
     found = scheduler()
     see(tally, found)
     tally.update(Snapshot(scheduler=Part(msgspec.structs.replace(found, since=99))), frozenset())
@@ -117,7 +117,7 @@ def job(id_: int, state: str, start: int | None = None, **more: object) -> Job:
 
 
 def waits(*polls: list[Job]) -> tuple[int, float]:
-    tally = Tally()
+    tally = Tally(from_zero=False)
     for jobs in polls:
         tally.update(Snapshot(jobs=Part(tuple(jobs))), frozenset({"jobs"}))
     counted = [(sum(found.counts), found.sum) for found in tally.waits.values()]

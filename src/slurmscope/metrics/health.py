@@ -31,7 +31,9 @@ def _controllers(view: View) -> Iterable[Sample]:
 
 def _dbd(view: View) -> Iterable[Sample]:
     part = view.snapshot.accounting
-    return [((), int(part.good))] if view.costs["accounting"].runs else []
+    # whoever may not ask does not know
+    refused = "denied" in (part.error or "").lower()
+    return [((), int(part.good))] if view.costs["accounting"].runs and not refused else []
 
 
 def _version(view: View) -> Iterable[Sample]:
@@ -66,7 +68,8 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_source_info", GAUGE, "Always 1: how a part is read.", ("part", "source"), _sources),
         Family("slurm_part_rows_skipped", GAUGE, "Rows of what is shown that could not be read and were left out.", ("part",), _parts(lambda view, part: view.snapshot.part(part).rows_skipped)),
         Family("slurm_rows_skipped_total", COUNTER, "Rows that could not be read, since the start.", ("part",), _parts(lambda view, part: view.costs[part].rows_skipped)),
-        Family("slurm_series_dropped", GAUGE, "Users, accounts or limits that the cap (metrics.top) left out of the families of this name.", ("family",), lambda view: (((family,), count) for family, count in view.dropped.items())),
+        Family("slurm_series_dropped", GAUGE, "Users, accounts or limits that the cap (metrics.top) left out of the families of this name.", ("family",), lambda view: (((family,), count) for family, count in list(view.dropped.items()))),
+        Family("slurm_render_failures_total", COUNTER, "Times that a group of families could not be made; the one before is shown.", ("topic",), lambda view: (((topic,), count) for topic, count in list(view.failures.items()))),
         Family("slurm_command_runs_total", COUNTER, "Commands run.", _COMMAND, _costs(lambda cost: cost.runs)),
         Family("slurm_command_failures_total", COUNTER, "Commands that failed, were killed, or answered something else.", _COMMAND, _costs(lambda cost: cost.failures)),
         Family("slurm_command_seconds_total", COUNTER, "Time that commands took, reading their answer included.", _COMMAND, _costs(lambda cost: cost.seconds)),

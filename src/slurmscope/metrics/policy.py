@@ -104,7 +104,7 @@ def _licenses(view: View) -> tuple[License, ...]:
 def _seats(view: View) -> Iterable[Sample]:
     for one in _licenses(view):
         for use, count in (("used", one.used), ("free", one.free), ("reserved", one.reserved)):
-            yield (one.name, use), count
+            yield (one.name, one.nodes or "", use), count
 
 
 LICENSES: Topic[View] = Topic(
@@ -112,8 +112,8 @@ LICENSES: Topic[View] = Topic(
     "licenses",
     frozenset(),
     (
-        Family("slurm_license_seats", GAUGE, "Licences by use: used, free, reserved.", ("license", "use"), _seats),
-        Family("slurm_license_capacity", GAUGE, "Licences that there are.", ("license",), lambda view: (((one.name,), one.total) for one in _licenses(view))),
+        Family("slurm_license_seats", GAUGE, "Licences by use: used, free, reserved.", ("license", "nodes", "use"), _seats),
+        Family("slurm_license_capacity", GAUGE, "Licences that there are.", ("license", "nodes"), lambda view: (((one.name, one.nodes or ""), one.total) for one in _licenses(view))),
     ),
 )  # fmt: skip
 

@@ -31,6 +31,7 @@ WAIT_BOUNDS = (
 class Odometer(msgspec.Struct):
     """A counter that goes on when the one behind it starts again from 0."""
 
+    start: float = 0  # where the one behind it stood when we began to count
     before: float = 0
     last: float = 0
 
@@ -41,7 +42,7 @@ class Odometer(msgspec.Struct):
 
     @property
     def total(self) -> float:
-        return self.before + self.last
+        return self.before + self.last - self.start
 
 
 class Tally:
@@ -50,9 +51,14 @@ class Tally:
     slurmctld clears its statistics when it starts, when `sdiag --reset` is run and, most of them, at midnight. The
     last is told by the time that they are "since"; RPCs and the jobs backfilled since the start outlive it, so that
     only a smaller value tells of their reset.
+
+    A service that is scraped counts from 0, what it saw itself: if it began with what slurmctld had counted before,
+    Prometheus would take that for new each time the service is started. A single look shows what slurmctld has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, from_zero: bool) -> None:
+        self._from_zero = from_zero
+        self._seen: set[str] = set()  # parts of which there was a first reading
         self.counters: dict[tuple[str, ...], Odometer] = {}
         self.waits: dict[tuple[str, str], Histogram] = {}
         self._since: int | None = None
@@ -71,11 +77,19 @@ class Tally:
             self._see_jobs(snapshot.jobs.value)
         if "scheduler" in fresh and snapshot.scheduler.value is not None:
             self._see_scheduler(snapshot.scheduler.value)
+            self._seen.add("scheduler")
         if "accounting" in fresh and snapshot.accounting.value is not None:
             self._see_accounting(snapshot.accounting.value)
+            self._seen.add("accounting")
 
     def _count(self, *key: str, value: float, reset: bool = False) -> None:
-        self.counters.setdefault(key, Odometer()).read(value, reset=reset)
+        counter = self.counters.get(key)
+        if counter is None:
+            # what comes up later, such as a user who had asked nothing yet, is new from its first call on
+            part = "accounting" if key[0].startswith("dbd_") else "scheduler"
+            old = self._from_zero and part not in self._seen
+            counter = self.counters[key] = Odometer(start=value if old else 0)
+        counter.read(value, reset=reset)
 
     def _count_rpcs(self, calls: str, seconds: str, rpcs: tuple[Rpc, ...]) -> None:
         for rpc in rpcs:
@@ -110,7 +124,8 @@ class Tally:
         before = self._started
         started: dict[int, int | None] = {}
         for job in jobs:
-            if job.start_time is None or job.waiting:
+            # a start is known for good when the nodes are booted: slurmctld sets it anew then
+            if job.start_time is None or job.waiting or job.state in ("CONFIGURING", "POWER_UP_NODE"):
                 continue
             started[job.id] = job.start_time
             # a job that never ran has a start time too, the one at which it was cancelled

@@ -155,6 +155,7 @@ class View:
         top: int,
         queue: Queue | None,
         dropped: dict[str, int],
+        failures: dict[str, int],
     ) -> None:
         self.snapshot = snapshot
         self.tally = tally
@@ -164,6 +165,7 @@ class View:
         self.up = up
         self.top = top
         self._queue = queue
+        self.failures = failures  # topics that could not be rendered
         self.dropped = dropped  # series that a cap left out, by family; the functions that cap fill it in
 
     def known(self, part: str) -> bool:
@@ -223,13 +225,24 @@ class View:
         return found
 
     @cached_property
+    def _held_back(self) -> set[str]:
+        """Nodes that active reservations hold whole; of others they take some cores, and the rest is free for all."""
+        cpus = {node.name: node.cpus for node in self.nodes}
+        found: set[str] = set()
+        for one in self.active_reservations:
+            names = hosts(one.node_list)
+            if one.tres.get("cpu", 0) >= sum(cpus.get(name, 0) for name in names) or "cpu" not in one.tres:
+                found.update(names)
+        return found
+
+    @cached_property
     def startable(self) -> dict[str, list[Node]]:
         """The nodes of each partition on which somebody without a reservation could start a job this moment."""
         closed = {one.name for one in self.snapshot.partitions.value or () if one.state != "UP"}
         room = {
             node.name
             for node in self.nodes
-            if node.cpus_idle and (node.memory_idle or not node.memory) and node.name not in self.reserved
+            if node.cpus_idle and (node.memory_idle or not node.memory) and node.name not in self._held_back
         }
         return {
             name: [] if name in closed else [node for node in nodes if node.name in room]

@@ -22,6 +22,9 @@ Parser = Callable[[bytes, Marks, Mapping[bytes, Any]], Parsed[Any]]
 # 0 makes squeue print the task ids of an array whole.
 ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
 
+# Variables that begin so hold defaults for options, and are kept from the commands.
+DEFAULTS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SSHARE_", "SACCTMGR_", "SLURM_CLUSTERS")
+
 
 class Command(msgspec.Struct, frozen=True):
     part: str  # the part of the snapshot that it fills
@@ -49,15 +52,14 @@ _SQUEUE_FORMAT = ",".join(
 COMMANDS = (
     Command(
         part="jobs",
-        argv=("squeue", "--noheader", "--all", "--states=all", "--Format", _SQUEUE_FORMAT),
+        argv=("squeue", "--local", "--noheader", "--all", "--states=all", "--Format", _SQUEUE_FORMAT),
         answers="Every job that slurmctld still knows, finished ones included (for MinJobAge seconds).",
         why=(
             "Text takes a tenth of the time and a twentieth of the memory of --json. Arrays stay folded: one row "
-            "for 100,000 waiting tasks. --all shows hidden partitions. Fields have no width, so that nothing is "
-            "cut. What a user wrote comes last and ends in marks that are random for each run, so that no job's name "
-            "can forge a field or a row. "
-            "No field that changes by itself (time used, time left) is asked for, so that an unchanged job is an "
-            "unchanged row."
+            "for 100,000 waiting tasks. --all shows hidden partitions, --local only this cluster of a federation. "
+            "Fields have no width, so that nothing is cut. What a user wrote comes last and ends in marks "
+            "that are random for each run, so that no job's name can forge a field or a row. No field that changes by "
+            "itself (time used, time left) is asked for, so that an unchanged job is an unchanged row."
         ),
         cost="One REQUEST_JOB_INFO. 20,000 rows take slurmctld a few ms and squeue about 0.3 s.",
         every=FAST,
@@ -66,12 +68,12 @@ COMMANDS = (
     ),
     Command(
         part="nodes",
-        argv=("scontrol", "show", "nodes", "--all", "--details", "--oneliner"),
+        argv=("scontrol", "show", "nodes", "--all", "--future", "--details", "--oneliner"),
         answers="Every node: state with its flags, CPUs, memory, GPUs allocated by type, load, reason.",
         why=(
             "A hundred times cheaper than sinfo -N -O on 5,000 nodes, and one record a node, where sinfo has one a "
-            "node and partition. --details adds GresUsed, which tells allocated GPUs even where they are not "
-            "accounted as TRES."
+            "node and partition. --future shows nodes that are yet to come. --details adds GresUsed, which tells "
+            "allocated GPUs even where they are not accounted as TRES."
         ),
         cost="One REQUEST_NODE_INFO and one REQUEST_PARTITION_INFO. 5,000 nodes take about 0.03 s.",
         every=FAST,

@@ -225,12 +225,14 @@ def pairs_of(row: str, *free_text: str, after: str = "") -> tuple[dict[str, str]
 
 
 _REASON = re.compile(r" Reason=(.*) \[([^\[\]@]*)@(\w+)\](?: {2,}(.*?))?(?= Comment=| Extra=|$)", re.DOTALL)
+# one that stands in slurm.conf was set by nobody at no time
+_BARE_REASON = re.compile(r" Reason=(.*?)()()()(?= Comment=| Extra=|$)", re.DOTALL)
 
 
 def _node(row: str) -> Node:
     pairs, tail = pairs_of(row, "Reason", "Comment", "Extra", after="AllocTRES")
     state, flags = values.node_state(pairs["State"])
-    reason = _REASON.match(tail)
+    reason = _REASON.match(tail) or _BARE_REASON.match(tail)
     cpus = int(pairs["CPUTot"])
     return Node(
         name=intern(pairs["NodeName"]),
@@ -252,7 +254,7 @@ def _node(row: str) -> Node:
         features=names(pairs.get("ActiveFeatures", "")),
         boot_time=epoch(pairs.get("BootTime", "")),
         reason=" ".join(filter(None, (reason[1], reason[4]))) if reason else None,
-        reason_user=reason[2] if reason else None,
+        reason_user=(reason[2] or None) if reason else None,
         reason_time=epoch(reason[3]) if reason else None,
     )
 
@@ -264,7 +266,7 @@ def _partitions_of(value: str) -> tuple[str, ...]:
     """One tuple for all the nodes that are in the same partitions."""
     if len(_partition_lists) > 10_000:
         _partition_lists.clear()
-    return _partition_lists.setdefault(value, names(value))
+    return _partition_lists.setdefault(value, tuple(filter(None, value.split(","))))
 
 
 def lines(data: bytes) -> list[bytes]:
@@ -321,6 +323,12 @@ def parse_partitions(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) 
     return read_rows(_records(data, "PartitionName", "No partitions"), _partition, memo)
 
 
+def _hostlist(value: str) -> str:
+    """A hostlist that can be taken apart later."""
+    values.hosts(value)
+    return text(value) or ""
+
+
 def _reservation(row: str) -> Reservation:
     pairs, _ = pairs_of(row, "Comment")
     return Reservation(
@@ -328,7 +336,7 @@ def _reservation(row: str) -> Reservation:
         state=pairs.get("State", ""),
         start_time=int(pairs["StartTime"]),
         end_time=int(pairs["EndTime"]),
-        node_list=text(pairs.get("Nodes", "")) or "",
+        node_list=_hostlist(pairs.get("Nodes", "")),
         nodes=int(pairs["NodeCnt"]),
         cores=number(pairs.get("CoreCnt", "")),
         flags=names(pairs.get("Flags", "")),
@@ -353,6 +361,7 @@ def _license(row: str) -> License:
         free=int(pairs["Free"]),
         reserved=int(pairs.get("Reserved", 0)),
         remote=pairs.get("Remote") == "yes",
+        nodes=text(pairs.get("Nodes", "")),
     )
 
 
@@ -391,18 +400,7 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
     return Parsed(Config(found["ClusterName"], found["SLURM_VERSION"], epoch(found.get("BOOT_TIME", "")), kept))
 
 
-# what changes the meaning of other numbers, and nothing that is secret
-_SETTINGS = (
-    "AccountingStorageEnforce",
-    "AccountingStorageTRES",
-    "AccountingStorageType",
-    "JobAcctGatherType",
-    "MaxJobCount",
-    "MinJobAge",
-    "PriorityDecayHalfLife",
-    "PriorityFlags",
-    "PriorityType",
-    "SchedulerParameters",
-    "SelectType",
-    "SelectTypeParameters",
-)
+# what changes the meaning of other parts
+ACCOUNTING_TYPE, PRIVATE_DATA = "AccountingStorageType", "PrivateData"
+DBD = "accounting_storage/slurmdbd"
+_SETTINGS = (ACCOUNTING_TYPE, PRIVATE_DATA)

@@ -21,11 +21,12 @@ from typing import Protocol
 
 import msgspec
 
-from slurmscope.slurm.commands import ENVIRONMENT, Command
+from slurmscope.slurm.commands import DEFAULTS, ENVIRONMENT, Command
 from slurmscope.slurm.text import Marks, decode
 
 MOST_BYTES = 1 << 30
 _CHUNK = 1 << 20
+_PATIENCE = 2.0
 
 
 class TransportError(Exception):
@@ -65,7 +66,10 @@ class Local:
         home = os.environ.get("SLURM_HOME", "")
         self._path = bin_dir or (os.path.join(home, "bin") if home else "")  # noqa: PTH118 - given to which()
         self._timeout = timeout
-        self._environment = {**os.environ, **ENVIRONMENT, **({"SLURM_CONF": conf} if conf else {})}
+        # a user's or a site's defaults would change what the commands answer
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(DEFAULTS)}
+        self._environment = {**kept, **ENVIRONMENT, **({"SLURM_CONF": conf} if conf else {})}
+        self._stuck: dict[str, asyncio.subprocess.Process] = {}
 
     def _program(self, name: str) -> str:
         found = shutil.which(name, path=self._path or None)
@@ -79,6 +83,10 @@ class Local:
     async def run(self, command: Command, marks: Marks) -> Output:
         program, *arguments = command.arguments(marks)
         started = time.monotonic()
+        stuck = self._stuck.pop(command.part, None)
+        if stuck is not None and stuck.returncode is None:
+            self._stuck[command.part] = stuck
+            raise Failed(f"{program}, process {stuck.pid}, was killed but does not end: is a file system hanging?")
         try:
             process = await asyncio.create_subprocess_exec(
                 self._program(program),
@@ -90,8 +98,10 @@ class Local:
                 limit=_CHUNK,
                 start_new_session=True,  # so that its children can be killed with it
             )
-        except OSError as error:
+        except (FileNotFoundError, PermissionError) as error:
             raise NotFound(f"{program} cannot be run: {error}") from error
+        except OSError as error:
+            raise Failed(f"{program} cannot be run: {error}") from error
         try:
             async with asyncio.timeout(self._timeout):
                 data, complaints = await asyncio.gather(
@@ -103,7 +113,8 @@ class Local:
                 f"{program} was killed after {self._timeout:g} s (slurm.timeout); is slurmctld slow?"
             ) from None
         finally:
-            await _kill(process)
+            if not await _kill(process):
+                self._stuck[command.part] = process
         said = decode(complaints).strip()
         if status not in command.good:
             raise Failed(f"{program} exited with {status}: {said or decode(data)[-500:].strip() or 'no message'}")
@@ -121,11 +132,18 @@ async def _read(stream: asyncio.StreamReader | None) -> bytes:
     return b"".join(chunks)
 
 
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Nothing of the command is left behind: a grandchild that holds the pipe open goes too."""
+async def _kill(process: asyncio.subprocess.Process) -> bool:
+    """Nothing of the command is left behind: a grandchild that holds the pipe open goes too.
+
+    False if it does not go: a process that waits for a dead file system cannot be killed, and is not waited for.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode is None:
-        await process.wait()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        return False
     # there is no public way to close the pipes, which something that left the group may still hold open
     process._transport.close()  # type: ignore[attr-defined]
+    return True
