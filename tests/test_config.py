@@ -538,3 +538,24 @@ def test_any_text_in_a_variable_is_read_or_refused_by_name(name: str, value: str
         assert len(error.problems) == 1
         assert error.problems[0].startswith(f"environment: {name}: ")
         assert error.problems[0].isprintable()
+
+
+@pytest.mark.parametrize("name", ["slurmscope.toml", ".env"])
+def test_a_file_of_the_current_folder_that_others_may_write_is_not_read(name: str) -> None:
+    Path(name).write_text(
+        '[slurm]\nbin_dir = "/evil"\n' if name.endswith("toml") else "SLURMSCOPE_SLURM_BIN_DIR=/evil\n"
+    )
+    assert config.load(env={}).settings.slurm.bin_dir == "/evil"
+    Path(name).chmod(0o646)
+    loaded = config.load(env={})
+    assert loaded.settings.slurm.bin_dir == ""
+    assert loaded.ignored == (f"{name}: anybody may write to it",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_read_unless_it_is_named() -> None:
+    Path("slurmscope.toml").write_text('[slurm]\nbin_dir = "/evil"\n')
+    os.chown("slurmscope.toml", 12345, 12345)
+    loaded = config.load(env={})
+    assert (loaded.settings.slurm.bin_dir, loaded.ignored) == ("", ("slurmscope.toml: belongs to another user",))
+    assert config.load(Path("slurmscope.toml"), env={}).settings.slurm.bin_dir == "/evil"

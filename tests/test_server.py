@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import gzip
@@ -21,12 +22,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from recorded import commands
 
+from slurmscope import connection
 from slurmscope.auth import hash_password, hash_token
-from slurmscope.server import accepts_gzip, wants_openmetrics
+from slurmscope.server import Receive, Scope, Send, accepts_gzip, wants_openmetrics
 
 SLURMSCOPE = Path(sys.executable).parent / "slurmscope"
 Answer = tuple[int, dict[str, str], bytes]
@@ -270,6 +273,53 @@ def test_a_scrape_in_flight_is_answered_before_it_stops(tmp_path: Path) -> None:
             served.process.send_signal(signal.SIGTERM)
             scraper.settimeout(5)
             assert scraper.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_sends_no_request_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 0.2)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok", "more_body": False})
+
+    async def talk() -> None:
+        config = uvicorn.Config(app, http=connection.Connection, lifespan="off", log_config=None, port=0)
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        for words in (b"", b"GET / HTTP/1.1\r\nHost:"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(words)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        # one that asks again after its first answer, and then no further
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200" in await reader.readuntil(b"ok")
+        writer.write(b"GET / HT")
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        server.should_exit = True
+        await task
+
+    asyncio.run(talk())
+
+
+def test_there_is_a_bound_on_connections(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, contextlib.ExitStack() as stack:
+        served.wait()
+        many = [stack.enter_context(socket.create_connection(("127.0.0.1", served.port))) for _ in range(260)]
+        time.sleep(0.5)
+        closed = 0
+        for one in many:
+            one.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                closed += one.recv(1) == b""
+        assert 50 <= closed <= 70
+        for one in many:
+            one.close()
+        time.sleep(0.2)
+        assert served.get()[0] == 200
 
 
 def test_urllib_reads_it_too(served: Served) -> None:

@@ -37,6 +37,8 @@ def _load(path: Path | None, **overrides: str | None) -> config.Config:
     except config.ConfigError as error:
         _fail(str(error).replace("\n", "\nslurmscope: "), 2)
     logs.setup(loaded.settings.log.level, loaded.settings.log.format)
+    for reason in loaded.ignored:
+        click.echo(f"slurmscope: not read: {reason}; --config names a file that is", err=True)
     return loaded
 
 

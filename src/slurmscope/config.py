@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -44,6 +45,8 @@ class Config(msgspec.Struct, frozen=True):
     settings: Settings
     origins: dict[str, str]
     """Where each setting, by dotted key, has its value from."""
+    ignored: tuple[str, ...] = ()
+    """Files of the current folder that were not read, with the reason."""
 
 
 class Setting(NamedTuple):
@@ -171,9 +174,10 @@ def load(
     problems: list[str] = []
     found: dict[str, _Found] = {}
 
-    dotenv_place, dotenv_variables = _read_dotenv(dotenv, problems)
+    ignored: list[str] = []
+    dotenv_place, dotenv_variables = _read_dotenv(dotenv, problems, ignored)
     named = env.get(_CONFIG) or dotenv_variables.get(_CONFIG)
-    found |= _from_toml(path or (Path(named) if named else None), problems)
+    found |= _from_toml(path or (Path(named) if named else None), problems, ignored)
     found |= _from_variables(dotenv_variables, dotenv_place, problems)
     found |= _from_variables(env, "environment", problems)
     found |= _from_command_line(overrides or {}, problems)
@@ -194,7 +198,7 @@ def load(
     for key, value in values.items():
         section, _, name = key.partition(".")
         sections[section][name] = value
-    return Config(msgspec.convert(sections, Settings), origins)
+    return Config(msgspec.convert(sections, Settings), origins, tuple(ignored))
 
 
 def dotenv_values(text: str, place: str) -> dict[str, str]:
@@ -222,8 +226,28 @@ def _read(path: Path, problems: list[str]) -> str | None:
     return ""
 
 
-def _from_toml(given: Path | None, problems: list[str]) -> dict[str, _Found]:
+def _foreign(path: Path, ignored: list[str]) -> bool:
+    """Whether a file that nobody named is somebody else's.
+
+    Settings name the programs that are run: whoever calls slurmscope in a folder of another must not run his.
+    """
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return False
+    if status.st_uid not in (0, os.geteuid()):
+        ignored.append(f"{path}: belongs to another user")
+    elif status.st_mode & stat.S_IWOTH:
+        ignored.append(f"{path}: anybody may write to it")
+    else:
+        return False
+    return True
+
+
+def _from_toml(given: Path | None, problems: list[str], ignored: list[str]) -> dict[str, _Found]:
     for path in [given] if given else PLACES:
+        if given is None and _foreign(path, ignored):
+            continue
         text = _read(path, problems)
         if text is not None:
             return _parse_toml(text, str(path), problems)
@@ -255,8 +279,10 @@ def _parse_toml(text: str, place: str, problems: list[str]) -> dict[str, _Found]
     return found
 
 
-def _read_dotenv(given: Path | None, problems: list[str]) -> tuple[str, dict[str, str]]:
+def _read_dotenv(given: Path | None, problems: list[str], ignored: list[str]) -> tuple[str, dict[str, str]]:
     path = given or Path(".env")
+    if given is None and _foreign(path, ignored):
+        return str(path), {}
     text = _read(path, problems)
     if text is None and given:
         problems.append(f"{given}: no such file")

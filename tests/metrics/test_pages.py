@@ -8,9 +8,12 @@ import asyncio
 import re
 
 import msgspec
+import pytest
 from recorded import read
 
+from slurmscope.metrics import catalogue
 from slurmscope.metrics.pages import Pages
+from slurmscope.metrics.view import View
 from slurmscope.model import PARTS, Job, Part, Snapshot
 
 
@@ -98,3 +101,43 @@ def test_a_reservation_counts_while_its_window_is_open() -> None:
         assert active[f'cluster="lab24",reservation="{name}"'] == 1
     pages = published(snapshot)  # long before either
     assert set(values(page_of(pages), "slurm_reservation_active").values()) == {0}
+
+
+def test_a_topic_that_fails_keeps_what_it_showed_and_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot, _ = read("24.11")
+    pages = published(snapshot)
+    before = page_of(pages)
+    monkeypatch.setattr(View, "places", property(lambda view: 1 / 0))
+    asyncio.run(pages.publish(snapshot.replaced(jobs=Part((), 1000.0), nodes=Part((), 1000.0)), frozenset(PARTS)))
+    after = page_of(pages)
+    assert values(after, "slurm_node_state") == values(before, "slurm_node_state") != {}
+    assert sum(values(after, "slurm_queue_jobs").values()) == 0
+    assert values(after, "slurm_render_failures_total") == {'cluster="lab24",topic="nodes"': 1}
+
+
+def test_publishing_and_serving_at_once() -> None:
+    """Pages that nobody asked for before are asked for while a poll is being rendered."""
+    snapshot, _ = read("24.11")
+    pages = published(snapshot)
+
+    async def both() -> None:
+        async def publish() -> None:
+            for _ in range(20):
+                await pages.publish(snapshot, frozenset(PARTS))
+
+        async def serve(profile: str, openmetrics: bool) -> None:
+            for _ in range(20):
+                body = b"".join(await pages.body(profile, openmetrics=openmetrics, gzip=False))
+                assert body.count(b"slurm_") > 50
+
+        asks = [serve(profile, opened) for profile in catalogue.NAMES for opened in (False, True)]
+        await asyncio.gather(publish(), *asks)
+
+    asyncio.run(both())
+
+
+def test_nothing_is_told_of_a_cluster_without_a_name() -> None:
+    snapshot, _ = read("24.11")
+    page = page_of(published(msgspec.structs.replace(snapshot, cluster="")))
+    assert "slurm_up" in page
+    assert "slurm_queue_jobs" not in page

@@ -73,6 +73,22 @@ def test_rpcs_go_on_over_a_restart() -> None:
         assert tally.total("rpcs", name) == expected
 
 
+def test_a_service_counts_what_it_saw_itself() -> None:
+    """What slurmctld had counted before is not new each time that the service starts."""
+    tally = Tally(from_zero=True)
+    first = scheduler()
+    see(tally, first)
+    assert {total for _, total in tally.totals("job_events")} == {0}
+    assert {total for _, total in tally.totals("rpcs")} == {0}
+    jobs = {event: count + 5 for event, count in first.jobs.items()}
+    newcomer = msgspec.structs.replace(first.rpc_users[0], name="newcomer", calls=3)
+    see(tally, scheduler(jobs=jobs, rpc_users=(*first.rpc_users, newcomer)))
+    assert {total for _, total in tally.totals("job_events")} == {5}
+    assert tally.total("user_rpcs", "newcomer") == 3
+    see(tally, scheduler(jobs=dict.fromkeys(jobs, 2), since=first.since + 1))
+    assert {total for _, total in tally.totals("job_events")} == {7}
+
+
 def test_a_part_that_was_not_read_anew_counts_nothing() -> None:
     tally = Tally(from_zero=False)
     found = scheduler()
@@ -143,6 +159,12 @@ def test_a_job_that_starts_again_after_a_requeue_is_counted_again() -> None:
 
 def test_a_guess_of_a_start_is_no_start_and_a_cancelled_job_never_started() -> None:
     assert waits([], [job(1, "PENDING", 9999)], [job(2, "CANCELLED", 1100)]) == (0, 0)
+
+
+def test_a_job_whose_nodes_are_booting_has_not_started() -> None:
+    """slurmctld sets its start anew when they are up."""
+    booting, runs = job(1, "CONFIGURING", 1010), job(1, "RUNNING", 1310)
+    assert waits([], [booting], [runs]) == (1, 310)
 
 
 def test_a_wait_counts_from_when_the_job_could_have_started() -> None:

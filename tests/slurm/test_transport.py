@@ -46,6 +46,38 @@ def test_the_marks_of_the_run_are_in_the_format(tmp_path: Path) -> None:
     assert data.endswith(f",Name:{marks.end}\n")
 
 
+def test_the_caller_s_defaults_do_not_change_the_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SQUEUE_USERS", "SQUEUE_PARTITION", "SLURM_CLUSTERS", "SQUEUE_PRIORITY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SLURM_CONF", "/etc/kept.conf")
+    script(tmp_path, "scontrol", "env")
+    data = run(tmp_path).data.decode()
+    assert "SQUEUE_" not in data and "SLURM_CLUSTERS" not in data
+    assert "SLURM_CONF=/etc/kept.conf" in data
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that hangs in a dead file system; here the kill itself is kept from it."""
+    kill = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda pid, signal: None)
+    monkeypatch.setattr(transport, "_PATIENCE", 0.2)
+    script(tmp_path, "scontrol", "exec sleep 600")
+    local = Local(str(tmp_path), timeout=0.2)
+
+    async def twice() -> None:
+        with pytest.raises(TimedOut):
+            await local.run(PING, Marks.random())
+        with pytest.raises(Failed, match=r"was killed but does not end"):
+            await local.run(PING, Marks.random())
+        stuck = local._stuck["controllers"]
+        kill(stuck.pid, 9)
+        await stuck.wait()
+        script(tmp_path, "scontrol", "echo again")
+        assert (await local.run(PING, Marks.random())).data == b"again\n"
+
+    asyncio.run(twice())
+
+
 def test_slurm_home_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     script(tmp_path / "bin", "scontrol", "echo from home")
