@@ -139,8 +139,8 @@ COMMANDS = (
         argv=("scontrol", "show", "assoc_mgr", "--oneliner"),
         answers="Every limit of an association or a QOS that is set, with what counts against it now.",
         why=(
-            "The only place that has limit and use side by side; sacctmgr knows the limits alone. Users other than "
-            "operators see their own associations only."
+            "The only place that has limit and use side by side; sacctmgr knows the limits alone. With PrivateData, "
+            "users other than operators see their own associations only."
         ),
         cost="One REQUEST_ASSOC_MGR_INFO, about 1 kB for each association.",
         every=SLOW,
@@ -168,7 +168,7 @@ COMMANDS = (
         part="accounting",
         argv=("sacctmgr", "show", "stats"),
         answers="slurmdbd's own statistics: rollups, RPCs by type and by user.",
-        why="Says at once whether slurmdbd answers. slurmdbd gives it to administrators only.",
+        why="Says at once whether slurmdbd answers. It gives them to administrators only (AdminLevel=Admin).",
         cost="Goes to slurmdbd, not to slurmctld; no query to its database.",
         every=SLOW,
         parse=statistics.parse_accounting,
