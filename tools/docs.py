@@ -59,7 +59,8 @@ Rules worth knowing:
 - **Capacity that can start now** (`slurm_partition_startable_*`, `slurm_partition_largest_*`) is on usable nodes of an
   UP partition that have a free CPU and free memory and are not in an active reservation.
 - **Counters go on over a restart of slurmctld**, its reset at midnight and `sdiag --reset`. `slurmscope serve` counts
-  from its own start, so that its restart is not taken for new events; `slurmscope metrics` shows what slurmctld has counted.
+  from its own start, so that its restart is not taken for new events; `slurmscope metrics` shows what slurmctld has
+  counted.
 - **The tasks of an array** are counted by slurmctld's own list. `squeue -r` leaves out the last task of an array with a
   step (`1-3000:7`); slurmctld's own metrics and these have it.
 - **Per-user and per-account families are capped** (`metrics.top`, 100): the busiest by name, the rest as `other`, and

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 from slurmscope.demo import records, reports
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
-from slurmscope.slurm.source import Reading
+from slurmscope.slurm.source import Reading, own_user
 from slurmscope.worker import compute
 
 # The story begins a day before somebody first looks, or some hours earlier: whoever starts anew soon finds the same
@@ -48,19 +46,12 @@ _ASKS = {
 }
 
 
-def _own_name() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
-
-
 class DemoSource:
     """A `Source`. Two with the same seed that are read at the same times tell the same."""
 
     def __init__(self, seed: int = 1, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._user = _own_name()
+        self._user = own_user()
         now = int(clock())
         self._simulation = Simulation(seed, (now - _BEFORE) // _EVERY * _EVERY)
         self._simulation.advance(now)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
 from slurmscope.metrics.view import View
 from slurmscope.model import Accounting, Cycles, Scheduler
+from slurmscope.slurm.source import own_user
 
 
 def _of(value: Callable[[Scheduler], float | None]) -> Callable[[View], Iterable[Sample]]:
@@ -56,7 +57,8 @@ def _own_share(view: View) -> Iterable[Sample]:
     found = view.snapshot.scheduler.value
     calls = {rpc.name: rpc.calls for rpc in found.rpc_users} if found else {}
     total = sum(calls.values())
-    return [((view.own_user,), calls.get(view.own_user, 0) / total)] if total else []
+    user = own_user()
+    return [((user,), calls.get(user, 0) / total)] if total else []
 
 
 _S = ("scheduler",)

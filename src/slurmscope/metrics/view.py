@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
@@ -256,11 +254,3 @@ class View:
     @cached_property
     def process(self) -> Process:
         return Process()
-
-    @cached_property
-    def own_user(self) -> str:
-        """The name under which slurmctld sees our questions."""
-        try:
-            return pwd.getpwuid(os.geteuid()).pw_name
-        except KeyError:
-            return str(os.geteuid())

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -17,6 +19,14 @@ from slurmscope.slurm.transport import Transport
 from slurmscope.worker import compute
 
 log = logging.getLogger(__name__)
+
+
+def own_user() -> str:
+    """The name under which slurmctld sees our questions."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 class Reading(msgspec.Struct):
