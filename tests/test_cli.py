@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,7 +61,8 @@ def test_without_slurm_the_cure_is_named(tmp_path: Path) -> None:
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert lines[-1] == "slurmscope: nothing could be read"
-    assert any("squeue not found in" in line and "slurm.bin_dir" in line for line in lines)
+    assert any(line.startswith("slurmscope: jobs: squeue not found in") and "slurm.bin_dir" in line for line in lines)
+    assert any(line.startswith("slurmscope: config, nodes, controllers,") for line in lines), "one error is told once"
 
 
 def test_a_part_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
@@ -80,6 +83,32 @@ def test_garbage_is_told_and_the_rest_stands(tmp_path: Path) -> None:
     assert "scheduler: sdiag answered something else" in done.stderr
     assert "slurm_queue_jobs" in done.stdout
     assert "slurm_scheduler_threads" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["metrics", "snapshot", "config", "commands"])
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path, command: str) -> None:
+    env = {**os.environ, "SLURMSCOPE_SLURM_BIN_DIR": str(commands("24.11", tmp_path / "bin"))}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [SLURMSCOPE, command], env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "slurmscope: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_no_command_behind(tmp_path: Path, signum: signal.Signals) -> None:
+    bin_dir = commands("24.11", tmp_path / "bin")
+    (bin_dir / "squeue").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    env = {**os.environ, "SLURMSCOPE_SLURM_BIN_DIR": str(bin_dir)}
+    process = subprocess.Popen([SLURMSCOPE, "metrics"], env=env, stderr=subprocess.DEVNULL)
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.02)
+    process.send_signal(signum)
+    assert process.wait(10) in (130, 143)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_config_says_where_each_setting_came_from(tmp_path: Path) -> None:

@@ -305,6 +305,16 @@ def test_a_client_that_sends_no_request_is_hung_up_on(monkeypatch: pytest.Monkey
     asyncio.run(talk())
 
 
+def test_there_is_a_bound_on_headers(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                client.sendall(b"X-Long: " + b"x" * 10_000 + b"\r\n")
+            assert client.recv(100) == b""
+    assert served.get("/healthz")[0] == 200
+
+
 def test_there_is_a_bound_on_connections(tmp_path: Path) -> None:
     with serving(tmp_path) as served, contextlib.ExitStack() as stack:
         served.wait()

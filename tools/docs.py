@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -131,14 +132,17 @@ listen = ":9092"
     return "\n".join(lines)
 
 
+_WIDE: dict[str, Any] = {"max_content_width": 100, "terminal_width": 100, "help_option_names": ["-h", "--help"]}
+
+
 def cli_page() -> str:
     lines = [_MADE.format(source="src/slurmscope/cli.py"), "# Commands of slurmscope\n"]
-    context = click.Context(main, info_name="slurmscope", max_content_width=100, terminal_width=100)
+    context = click.Context(main, info_name="slurmscope", **_WIDE)
     lines.append(f"```\n{main.get_help(context)}\n```\n")
     for name in main.list_commands(context):
         command = main.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        inner = click.Context(command, info_name=name, parent=context, **_WIDE)
         lines.append(f"## {name}\n\n```\n{command.get_help(inner)}\n```\n")
     return "\n".join(lines)
 

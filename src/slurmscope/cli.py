@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
+import shutil
+import signal
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -43,12 +47,33 @@ def _load(path: Path | None, **overrides: str | None) -> config.Config:
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Runs it to its end, or until a signal comes; either way no command is left behind."""
+
+    async def until_signalled() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        for signum in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
+        return await work
+
     try:
-        return asyncio.run(work)
+        return asyncio.run(until_signalled())
     except ServeError as error:
         _fail(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+    except asyncio.CancelledError:
+        sys.exit(143)
+
+
+def _print(text: str | bytes) -> None:
+    """To standard output, which may be full or closed."""
+    data = text.encode("utf-8", "backslashreplace") + b"\n" if isinstance(text, str) else text
+    try:
+        with open(1, "wb", closefd=False) as out:
+            out.write(data)
+    except OSError as error:
+        _fail(f"cannot write to standard output: {error.strerror}")
 
 
 config_option = click.option(
@@ -104,6 +129,8 @@ def demo(seed: int, listen: str | None) -> None:
 
 
 async def _look(settings: Settings, profile: str | None, openmetrics: bool) -> tuple[Snapshot, bytes]:
+    # what fails is told at the end, once
+    logging.getLogger("slurmscope.poll").setLevel(logging.CRITICAL)
     poll, pages = assemble(settings, local_source(settings), from_zero=False)
     await poll.once()
     page = b""
@@ -114,10 +141,14 @@ async def _look(settings: Settings, profile: str | None, openmetrics: bool) -> t
 
 def _complain(snapshot: Snapshot) -> None:
     """Says what could not be read; gives up when that is everything."""
-    errors = {part: snapshot.part(part).error for part in PARTS if snapshot.part(part).error}
-    for part, error in errors.items():
-        click.echo(f"slurmscope: {part}: {error}", err=True)
-    if len(errors) == len(PARTS):
+    errors: dict[str, list[str]] = {}
+    for part in PARTS:
+        if error := snapshot.part(part).error:
+            errors.setdefault(error, []).append(part)
+    for error, parts in errors.items():
+        printable = "".join(char if char.isprintable() else " " for char in error)
+        click.echo(f"slurmscope: {', '.join(parts)}: {printable}", err=True)
+    if all(snapshot.part(part).value is None for part in PARTS):
         _fail("nothing could be read")
 
 
@@ -134,11 +165,12 @@ def _complain(snapshot: Snapshot) -> None:
 def metrics(path: Path | None, profile: str, openmetrics: bool) -> None:
     """Ask the cluster once, print one page of metrics, and exit.
 
-    For a look, for a node_exporter textfile, or to pipe into `promtool check metrics`.
+    For a look, or for node_exporter's textfile collector. `--profile slurmscope` passes `promtool check metrics`.
+    Exits with 1 when nothing could be read, and with 0 when something could: slurm_up and slurm_part_up say what.
     """
     snapshot, page = _run(_look(_load(path).settings, profile, openmetrics))
     _complain(snapshot)
-    sys.stdout.buffer.write(page)
+    _print(page)
 
 
 @main.command()
@@ -150,7 +182,7 @@ def snapshot(path: Path | None) -> None:
     """
     found, _ = _run(_look(_load(path).settings, None, False))
     _complain(found)
-    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    _print_json(found)
 
 
 @main.command("config")
@@ -161,7 +193,7 @@ def config_command(path: Path | None, as_json: bool) -> None:
     rows = config.rows(_load(path))
     if as_json:
         found = [{"key": key, "value": value, "origin": origin} for key, value, origin in rows]
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        _print_json(found)
         return
     _print_table(("setting", "value", "from"), rows)
 
@@ -187,10 +219,11 @@ def commands(as_json: bool) -> None:
             }
             for one in COMMANDS
         ]
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        _print_json(found)
         return
+    lines = []
     for one in COMMANDS:
-        click.echo(" ".join(one.argv))
+        lines.append(" ".join(one.argv))
         for label, text in (
             ("answers", one.answers),
             ("why", one.why),
@@ -198,8 +231,9 @@ def commands(as_json: bool) -> None:
             ("every", one.every),
             ("parser", f"{one.parse.__module__}.{one.parse.__name__}, guarded by {one.recording}"),
         ):
-            click.echo(click.wrap_text(text, 100, f"  {label + ':':9}", " " * 11))
-        click.echo()
+            lines.append(click.wrap_text(text, 100, f"  {label + ':':9}", " " * 11))
+        lines.append("")
+    _print("\n".join(lines))
 
 
 @main.command("hash-password")
@@ -207,12 +241,19 @@ def commands(as_json: bool) -> None:
 def hash_password(token: bool) -> None:
     """Ask for a password and print its hash, for serve.users."""
     secret = click.prompt("Token" if token else "Password", hide_input=True, confirmation_prompt=True)
-    click.echo(auth.hash_token(secret) if token else auth.hash_password(secret))
+    _print(auth.hash_token(secret) if token else auth.hash_password(secret))
 
 
 def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     table = Table(*head, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
+    out = io.StringIO()
     # in a pipe a table has no width to fit into
-    Console(width=None if sys.stdout.isatty() else 200, markup=False, highlight=False).print(table)
+    width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else 200
+    Console(file=out, width=width, markup=False, highlight=False).print(table)
+    _print(out.getvalue().rstrip("\n"))
+
+
+def _print_json(found: object) -> None:
+    _print(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")

@@ -233,6 +233,8 @@ def _foreign(path: Path, ignored: list[str]) -> bool:
     """
     try:
         status = path.stat()
+    except PermissionError:  # a folder of another's, and so is what is in it
+        return True
     except (OSError, ValueError):
         return False
     if status.st_uid not in (0, os.geteuid()):

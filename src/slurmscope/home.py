@@ -35,11 +35,14 @@ def home(pages: Pages) -> str:
     )
 
 
+def _age(when: float | None) -> str:
+    return "never" if when is None else f"{max(0.0, time.time() - when):.0f} s ago"
+
+
 def _row(snapshot: Snapshot, name: str) -> str:
     part = snapshot.part(name)
-    age = "never" if part.time is None else f"{max(0.0, time.time() - part.time):.0f} s ago"
     told = escape(part.error or (f"{part.rows_skipped} rows could not be read" if part.rows_skipped else ""))
-    return f"<tr><th scope=row>{name}<td>{age}<td>{part.seconds:.2f} s<td>{escape(part.source)}<td>{told}"
+    return f"<tr><th scope=row>{name}<td>{_age(part.time)}<td>{part.seconds:.2f} s<td>{escape(part.source)}<td>{told}"
 
 
 def _overview(snapshot: Snapshot) -> str:
@@ -60,7 +63,8 @@ def _overview(snapshot: Snapshot) -> str:
     waiting = sum(job.tasks for job in jobs if job.waiting)
     bars = [_bar("Nodes", states), _bar("CPUs", cpus)]
     bars += [_bar(f"GPUs {gpu_type(kind)}", uses) for kind, uses in sorted(gpus.items())]
-    told = f"<p class=big><b>{running:,}</b> jobs run, <b>{waiting:,}</b> wait."
+    age = _age(snapshot.jobs.time)
+    told = f"<p class=big><b>{running:,}</b> jobs run, <b>{waiting:,}</b> wait <small>({age})</small>"
     return told + "<table class=bars>" + "".join(bars) + "</table>"
 
 
@@ -93,6 +97,8 @@ th, td {{ text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px so
 thead th {{ font-weight: 600 }}
 .up::before {{ content: "● "; color: #2a9d57 }}
 .down::before {{ content: "▲ "; color: #c8372d }}
+td:nth-child(-n+4) {{ white-space: nowrap }}
+.bars td {{ white-space: normal }}
 .big {{ font-size: 1.3rem }}
 .bars th {{ white-space: nowrap }}
 .bars td:nth-child(2) {{ width: 45% }}
@@ -109,7 +115,7 @@ small {{ opacity: .7 }}
 <ul>{links}</ul>
 <h2>What is read</h2>
 <div style="overflow-x: auto"><table>
-<thead><tr><th>part<th>read<th>took<th>by<th></thead>
+<thead><tr><th>part<th>read<th>took<th>by<th>trouble</thead>
 {rows}
 </table></div>
 <p><small>slurmscope {version} · this page is of the moment it was opened</small>

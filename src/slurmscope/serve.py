@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 import signal
 import socket
@@ -71,7 +72,8 @@ def _listen(settings: Settings) -> list[socket.socket]:
         return [socket.create_server((host, port), family=family, backlog=_BACKLOG)]
     except OSError as error:
         raise ServeError(
-            f"cannot listen on {settings.serve.listen}: {error.strerror}; serve.listen (or --listen) names another"
+            f"cannot listen on {settings.serve.listen}: {os.strerror(error.errno or 0)}; "
+            "serve.listen (or --listen) names another"
         ) from error
 
 
@@ -84,6 +86,7 @@ def _server(settings: Settings, app: App) -> _Server:
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="error",  # else any client could fill the log with warnings of its bad requests
         access_log=False,
         server_header=False,
         timeout_keep_alive=75,  # Prometheus keeps its connection from scrape to scrape
@@ -94,7 +97,9 @@ def _server(settings: Settings, app: App) -> _Server:
     try:
         config.load()
     except (ssl.SSLError, OSError) as error:
-        raise ServeError(f"serve.tls_cert, serve.tls_key: cannot be used: {error}") from error
+        raise ServeError(
+            f"serve.tls_cert, serve.tls_key: cannot be used (the key must not be encrypted): {error}"
+        ) from error
     return _Server(config)
 
 
@@ -117,7 +122,7 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     sys.setswitchinterval(0.0002)
     _raise_file_limit()
     loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
     notifier = Notifier()
     tasks = [asyncio.create_task(poll.run())]

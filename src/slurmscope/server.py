@@ -92,7 +92,7 @@ class App:
         if path == "/":
             return Answer(200, home(self._pages).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")
-        if profile == path or profile not in catalogue.NAMES:
+        if path != "/metrics" and profile not in catalogue.PROFILES:
             there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES)))
             return plain(404, f"not here; there are {there}, /healthz and /readyz")
         return await self._metrics(profile, headers)

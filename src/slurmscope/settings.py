@@ -46,7 +46,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Meta(
             ge=1,
             description="Seconds between polls of limits, shares, partitions, reservations, licences "
-            "and slurmdbd statistics. At least `poll.interval`.",
+            "and slurmdbd statistics. At least `poll.interval`, to which the default is stretched.",
         ),
     ] = 60.0
 

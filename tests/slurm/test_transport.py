@@ -10,6 +10,7 @@ import re
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import slurmscope
@@ -92,7 +93,9 @@ def test_the_configuration_file_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=re.escape(f"scontrol not found in {tmp_path}: set slurm.bin_dir")):
+    with pytest.raises(
+        NotFound, match=re.escape(f"scontrol not found in {tmp_path}, or not executable: set slurm.bin_dir")
+    ):
         run(tmp_path)
 
 
@@ -141,11 +144,18 @@ def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "parent").read_text()))
 
 
-def test_output_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MOST_BYTES", 10_000)
+def test_a_flood_of_complaints_is_cut(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", "head -c 5000000 /dev/zero | tr '\\\\0' x >&2; echo fine")
+    output = run(tmp_path)
+    assert output.data == b"fine\n"
+    assert len(output.warnings) == 1000
+
+
+def test_output_without_end_is_stopped(tmp_path: Path) -> None:
     script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/parent; exec yes")
+    command = msgspec.structs.replace(PING, most_bytes=10_000)
     with pytest.raises(TooLong):
-        run(tmp_path)
+        asyncio.run(Local(str(tmp_path)).run(command, Marks.random()))
     assert gone(int((tmp_path / "parent").read_text()))
 
 

@@ -57,7 +57,7 @@ TOPIC: Topic[View] = Topic(
     None,
     frozenset(),
     (
-        Family("slurm_up", GAUGE, "1 if slurmctld answered all of the last poll.", (), lambda view: [((), int(view.up))]),
+        Family("slurm_up", GAUGE, "1 if slurmctld told its jobs, nodes and scheduler statistics when last asked.", (), lambda view: [((), int(view.up))]),
         Family("slurm_controller_up", GAUGE, "1 if the controller answers.", ("host", "role"), _controllers),
         Family("slurm_dbd_up", GAUGE, "1 if slurmdbd gave its statistics when last asked.", (), _dbd),
         Family("slurm_version_info", GAUGE, "Always 1: Slurm's version.", ("version",), _version),

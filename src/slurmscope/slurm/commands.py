@@ -36,6 +36,7 @@ class Command(msgspec.Struct, frozen=True):
     parse: Parser
     recording: str  # in tests/recordings/<version>/: what guards the parser
     good: frozenset[int] = frozenset({0})  # exit statuses that come with an answer
+    most_bytes: int = 64 << 20  # an answer that is longer is none
 
     def arguments(self, marks: Marks) -> list[str]:
         return [arg.replace("{field}", marks.field).replace("{end}", marks.end) for arg in self.argv]
@@ -65,6 +66,7 @@ COMMANDS = (
         every=FAST,
         parse=text.parse_jobs,
         recording="squeue.txt",
+        most_bytes=256 << 20,  # a million rows
     ),
     Command(
         part="nodes",

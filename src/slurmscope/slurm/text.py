@@ -69,6 +69,8 @@ def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[byt
                 continue
         seen[row] = item
         found.append(item)
+    if parsed.skipped and not found:
+        raise Malformed(f"no row could be read, such as {parsed.samples[0][1][:200]!r}")
     parsed.value = tuple(found)
     parsed.memo = seen
     return parsed
@@ -198,11 +200,11 @@ def parse_jobs(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Par
     that a row that has not changed is the same bytes as in the run before."""
     rows = data.replace(marks.field.encode(), b"\0").split(marks.end.encode() + b"\n")
     rest = rows.pop()
-    parsed = read_rows(rows, _job, memo)
-    if rest:  # the end of a row that never ended: squeue died, or its output was cut
-        parsed.skipped += 1
-        parsed.samples.append(("the output ends in the middle of a row", decode(rest)))
-    return parsed
+    if rest:  # squeue died, its output was cut, or it is not squeue's: what was known before is better
+        raise Malformed(f"the output does not end with a whole row: {decode(rest)[:200]!r}")
+    if rows:  # lines that somebody prints before, such as a word of welcome: the first field has none
+        rows[0] = rows[0][rows[0].rfind(b"\n", 0, rows[0].find(b"|") + 1) + 1 :]
+    return read_rows(rows, _job, memo)
 
 
 # --- scontrol show … --oneliner -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ import msgspec
 from slurmscope.slurm.commands import DEFAULTS, ENVIRONMENT, Command
 from slurmscope.slurm.text import Marks, decode
 
-MOST_BYTES = 1 << 30
+_MOST_WORDS = 1 << 16  # of complaints
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
 
@@ -76,7 +76,8 @@ class Local:
         if found is None:
             where = self._path or "PATH"
             raise NotFound(
-                f"{name} not found in {where}: set slurm.bin_dir (or SLURM_HOME) to where Slurm is installed"
+                f"{name} not found in {where}, or not executable: "
+                "set slurm.bin_dir (or SLURM_HOME) to where Slurm is installed"
             )
         return found
 
@@ -105,7 +106,7 @@ class Local:
         try:
             async with asyncio.timeout(self._timeout):
                 data, complaints = await asyncio.gather(
-                    _read(process.stdout), _read(process.stderr), return_exceptions=False
+                    _read(process.stdout, command.most_bytes), _read_head(process.stderr)
                 )
                 status = await process.wait()
         except TimeoutError:
@@ -115,21 +116,29 @@ class Local:
         finally:
             if not await _kill(process):
                 self._stuck[command.part] = process
-        said = decode(complaints).strip()
+        said = decode(complaints).strip()[:1000]
         if status not in command.good:
-            raise Failed(f"{program} exited with {status}: {said or decode(data)[-500:].strip() or 'no message'}")
+            raise Failed(f"{program} exited with {status}: {said or 'no message'}")
         return Output(data, said, time.monotonic() - started)
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
+async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while stream is not None and (chunk := await stream.read(_CHUNK)):
         chunks.append(chunk)
         size += len(chunk)
-        if size > MOST_BYTES:
-            raise TooLong(f"more than {MOST_BYTES >> 20} MiB of output")
+        if size > most:
+            raise TooLong(f"more than {most >> 20} MiB of output, which no cluster has to say")
     return b"".join(chunks)
+
+
+async def _read_head(stream: asyncio.StreamReader | None) -> bytes:
+    """The beginning of what is said; the rest is taken and dropped, so that the command can go on."""
+    head = b""
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        head += chunk[: _MOST_WORDS - len(head)]
+    return head
 
 
 async def _kill(process: asyncio.subprocess.Process) -> bool:
