@@ -143,7 +143,8 @@ def node_counterparts() -> dict[str, Counterpart]:
         "slurm_node_memory_alloc_bytes": summed("slurm_node_memory_by_use_bytes", MIB, use="allocated"),
         "slurm_node_memory_free_bytes": summed("slurm_node_memory_os_free_bytes", MIB),
         "slurm_nodes": summed("slurm_cluster_nodes"),
-        "slurm_nodes_drained": drain_with("idle", "down"),
+        # a node that has not registered again after a restart is of an unknown state
+        "slurm_nodes_drained": drain_with("idle", "down", "unknown"),
         "slurm_nodes_draining": drain_with("allocated", "mixed"),
     }
     for word, state in NODE_STATES.items():

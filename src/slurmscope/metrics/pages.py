@@ -51,6 +51,7 @@ class Pages:
         self._chunks: Chunks = {}
         self._pages: dict[Wanted, Page] = {}
         self._wanted: set[Wanted] = {(catalogue.DEFAULT, False)}
+        self._shown_up = False
 
     async def publish(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
         """Takes in a new snapshot, of which the parts in `fresh` were read anew."""
@@ -69,6 +70,7 @@ class Pages:
         pages = {wanted: self._page(wanted, view, chunks) for wanted in tuple(self._wanted)}
         # all at once, so that ages and numbers are of the same snapshot
         self.snapshot, self._queue, self._chunks, self._pages = snapshot, view.queue, chunks, pages
+        self._shown_up = self.up()
         give_back_memory()
 
     def _view(self, snapshot: Snapshot, queue: Queue | None) -> View:
@@ -78,7 +80,7 @@ class Pages:
             self.costs,
             self.requests,
             self._clock(),
-            up=self.up(),
+            up=self._shown_up,
             top=self._top,
             queue=queue,
             dropped=self._dropped,
