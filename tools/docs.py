@@ -106,7 +106,8 @@ def configuration_page() -> str:
 None is needed. Later sources win: the defaults; a TOML file (`--config`, `$SLURMSCOPE_CONFIG`, `./slurmscope.toml` or
 `/etc/slurmscope/slurmscope.toml`); a `.env` file in the current folder; the environment; the command line.
 `slurmscope config` prints the settings in force and where each came from. Every wrong setting is told at once, with its
-place and what was expected.
+place and what was expected. A file of the current folder that belongs to another user, or that anybody may write to, is
+not read unless `--config` names it.
 
 A TOML file has a section for each word before the dot:
 
