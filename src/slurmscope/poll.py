@@ -54,7 +54,6 @@ class Poll:
     ) -> None:
         self.snapshot = Snapshot(cluster=settings.slurm.cluster)
         self.costs = {part: Cost() for part in PARTS}
-        self.polls = 0
         self._source = source
         self._publish = publish
         self._clock = clock
@@ -95,7 +94,6 @@ class Poll:
     async def once(self) -> None:
         """One poll: all that is due, side by side."""
         async with self._running:
-            self.polls += 1
             self._took = 0.0
             if self._down:
                 await self._ask([_PING])
