@@ -62,7 +62,7 @@ class Tally:
         self.counters: dict[tuple[str, ...], Odometer] = {}
         self.waits: dict[tuple[str, str], Histogram] = {}
         self._since: int | None = None
-        self._started: dict[int, int | None] | None = None
+        self._started: dict[tuple[int, int], int] | None = None
 
     def total(self, *key: str) -> float | None:
         found = self.counters.get(key)
@@ -122,14 +122,14 @@ class Tally:
         """A job was seen to start when it has started now and had not the last time; finished ones count, for they
         may have come and gone between two polls."""
         before = self._started
-        started: dict[int, int | None] = {}
+        started: dict[tuple[int, int], int] = {}
         for job in jobs:
             # a start is known for good when the nodes are booted: slurmctld sets it anew then
             if job.start_time is None or job.waiting or job.state in ("CONFIGURING", "POWER_UP_NODE"):
                 continue
-            started[job.id] = job.start_time
+            started[job.key] = job.start_time
             # a job that never ran has a start time too, the one at which it was cancelled
-            if before is None or before.get(job.id) == job.start_time or not job.node_list:
+            if before is None or before.get(job.key) == job.start_time or not job.node_list:
                 continue
             since = job.eligible_time or job.submit_time
             if since is None:
