@@ -86,14 +86,14 @@ def test_nothing_is_idle_where_no_job_can_start(found: Node) -> None:
 
 @pytest.mark.parametrize("state", ["IDLE", "MIXED", "ALLOCATED"])
 @pytest.mark.parametrize(
-    "flag", [None, "PLANNED", "RESERVED", "COMPLETING", "CLOUD", "REBOOT_REQUESTED", "POWERING_UP"]
+    "flag", [None, "PLANNED", "RESERVED", "COMPLETING", "CLOUD", "REBOOT_REQUESTED", "POWERING_UP", "POWERED_DOWN"]
 )
 def test_usable(state: str, flag: str | None) -> None:
     assert node(state=state, flags=frozenset({flag} if flag else ())).usable
 
 
 @pytest.mark.parametrize(
-    "flag", ["DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWERED_DOWN", "INVALID_REG", "REBOOT_ISSUED", "BLOCKED"]
+    "flag", ["DRAIN", "FAIL", "MAINT", "NOT_RESPONDING", "POWERING_DOWN", "INVALID_REG", "REBOOT_ISSUED", "BLOCKED"]
 )
 def test_not_usable_by_a_flag(flag: str) -> None:
     assert not node(flags=frozenset({flag})).usable

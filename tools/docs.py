@@ -51,8 +51,8 @@ Rules worth knowing:
 - **A pending array counts as its tasks**, as slurmctld itself counts. A job that waits in two partitions is counted in
   both in the families by partition, and once everywhere else.
 - **CPUs and memory are allocated, idle or other**; these add up to all there is. *Other* is what is neither: the
-  node is down, drained, failing, in maintenance, not responding, powered down or rebooting, or keeps it for the
-  system.
+  node is down, drained, failing, in maintenance, not responding, powering down or rebooting, or keeps it for the
+  system. What a job could get on a node that is powered down (`idle~`) is idle: Slurm boots it.
 - **A GPU is allocated, idle, stranded or unavailable.** Stranded: free on a usable node that has no free CPU or no free
   memory beside it. Unavailable: free on a node that is not usable.
 - **A node's state is a base and flags.** `slurm_cluster_nodes{state="idle",flags="drain"}` is not idle for anybody;

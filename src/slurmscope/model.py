@@ -85,8 +85,8 @@ NODE_FLAGS = (
     "RESERVED",
 )
 _USABLE_BASES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
-# With any of these a job cannot start on the node now. PLANNED, RESERVED, COMPLETING and a requested reboot leave
-# it schedulable, for some jobs at least.
+# With any of these a job cannot start on the node now. PLANNED, RESERVED, COMPLETING and a requested reboot leave it
+# schedulable, for some jobs at least; and a node that is powered down is given to a job like any other, and booted.
 _UNUSABLE_FLAGS = frozenset(
     {
         "BLOCKED",
@@ -95,7 +95,6 @@ _UNUSABLE_FLAGS = frozenset(
         "INVALID_REG",
         "MAINT",
         "NOT_RESPONDING",
-        "POWERED_DOWN",
         "POWERING_DOWN",
         "POWER_DOWN",
         "REBOOT_ISSUED",

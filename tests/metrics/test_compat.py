@@ -671,7 +671,7 @@ def test_rivosinc_nodes() -> None:
     assert found["slurm_cpus_per_state"]["drained",] == 32
     assert found["slurm_cpus_total"][()] == 80 + 15 * 16
     # cn-a006, n2, n7, n8, n12 and n14: the others are full, drained, down, away or not answering
-    assert found["slurm_cpus_idle"][()] == 48 + 16 + 16 + 16 + 13 + 16
+    assert found["slurm_cpus_idle"][()] == 48 + 16 + 16 + 16 + 16 + 13 + 16
     assert found["slurm_mem_real"][()] == 16 * 64000 * MIB
     assert found["slurm_mem_alloc"][()] == (48000 + 64000 + 1000) * MIB
     assert found["slurm_mem_free"][()] == 15 * 19993 * MIB  # one does not tell
@@ -778,7 +778,7 @@ def test_sinfo() -> None:
     found = samples("sinfo", FULL)
     assert found["slurm_cpus_total"] == {("None",): 80 + 13 * 16, ("now",): 32}
     assert found["slurm_cpus_alloc"] == {("None",): 32 + 5 + 3 + 16, ("now",): 16}
-    assert found["slurm_cpus_idle"] == {("None",): 48 + 3 * 16 + 13, ("now",): 16}
+    assert found["slurm_cpus_idle"] == {("None",): 48 + 4 * 16 + 13, ("now",): 16}
     assert found["slurm_gpus_drain"] == {
         ("rtx8000", "None"): 0,
         ("a100", "now"): 3,
