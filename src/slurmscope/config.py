@@ -21,6 +21,7 @@ import msgspec
 from msgspec import inspect as types
 
 from slurmscope import auth
+from slurmscope import dotenv as dotenv_file
 from slurmscope.settings import Settings
 
 PLACES = (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
@@ -204,7 +205,7 @@ def load(
 def dotenv_values(text: str, place: str) -> dict[str, str]:
     """The variables of a `.env` file's text. Raises ConfigError naming the place and each unreadable line."""
     problems: list[str] = []
-    variables = _parse_dotenv(text, place, problems)
+    variables = dotenv_file.variables(text, place, problems)
     if problems:
         raise ConfigError(problems)
     return variables
@@ -288,41 +289,7 @@ def _read_dotenv(given: Path | None, problems: list[str], ignored: list[str]) ->
     text = _read(path, problems)
     if text is None and given:
         problems.append(f"{given}: no such file")
-    return str(path), _parse_dotenv(text or "", str(path), problems)
-
-
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=(.*)", re.DOTALL)
-_QUOTED = re.compile(r"""\s*(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:(?<=\s)#.*)?""", re.DOTALL)
-_UNQUOTED_COMMENT = re.compile(r"\s#.*", re.DOTALL)
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
-
-
-def _parse_dotenv(text: str, place: str, problems: list[str]) -> dict[str, str]:
-    variables = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        assignment = _ASSIGNMENT.fullmatch(line)
-        value = _dotenv_value(assignment[2]) if assignment else None
-        if assignment is None or value is None:
-            # the line itself may hold a secret of any program
-            problems.append(f"{place}: line {number}: expected NAME=value, with quotes closed")
-        else:
-            variables[assignment[1]] = value
-    return variables
-
-
-def _dotenv_value(written: str) -> str | None:
-    if not written.lstrip().startswith(("'", '"')):
-        return _UNQUOTED_COMMENT.sub("", written).strip()
-    quoted = _QUOTED.fullmatch(written)
-    if quoted is None:
-        return None
-    if quoted[1] is not None:
-        return quoted[1]
-    # as in a shell, a backslash before anything else is just that
-    return _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[0]), quoted[2])
+    return str(path), dotenv_file.variables(text or "", str(path), problems)
 
 
 def _from_variables(variables: Mapping[str, str], place: str, problems: list[str]) -> dict[str, _Found]:
