@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 from typing import Any
 
@@ -113,10 +112,9 @@ def test_the_sums_of_the_page_are_the_cluster(pages: Pages) -> None:
 
 
 @pytest.mark.prometheus
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not there")
-def test_promtool_finds_nothing_to_say(pages: Pages) -> None:
+def test_promtool_finds_nothing_to_say(pages: Pages, promtool: str) -> None:
     said = subprocess.run(
-        ["promtool", "check", "metrics"],
+        [promtool, "check", "metrics"],
         input=body(pages, "slurmscope"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 
@@ -26,9 +25,7 @@ def fields(lab: Lab, *argv: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_promtool_can_read_every_page(lab: Lab, profile: str) -> None:
-    promtool = shutil.which("promtool")
-    assert promtool, "promtool is missing: apt install prometheus"
+def test_promtool_can_read_every_page(lab: Lab, profile: str, promtool: str) -> None:
     page = page_of(lab.bin, profile)
     done = subprocess.run([promtool, "check", "metrics"], input=page.text.encode(), capture_output=True, check=False)
     if profile == "slurmscope":
