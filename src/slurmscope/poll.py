@@ -22,16 +22,16 @@ from typing import Any
 import msgspec
 
 from slurmscope.logs import fields
-from slurmscope.model import PARTS, Config, Cost, Part, Snapshot
-from slurmscope.settings import Settings
-from slurmscope.slurm.commands import BY_PART, FAST, RARE, SLOW
+from slurmscope.model import PARTS, Config, Part, Snapshot
+from slurmscope.settings import Cluster
+from slurmscope.slurm.commands import EVERY, FAST, RARE, SLOW
 from slurmscope.slurm.source import Reading, Source, SourceError
 from slurmscope.slurm.text import ACCOUNTING_TYPE, DBD, PRIVATE_DATA
 from slurmscope.slurm.transport import NotFound, TransportError
 
 log = logging.getLogger(__name__)
 
-FAST_PARTS = tuple(part for part in PARTS if BY_PART[part].every == FAST)
+FAST_PARTS = tuple(part for part in PARTS if EVERY[part] == FAST)
 _PING = "controllers"
 # What shows that slurmctld answers. Not the ping: while a primary's host is gone, it may take longer than it may.
 _ANSWERS = tuple(part for part in FAST_PARTS if part != _PING)
@@ -48,19 +48,18 @@ class Poll:
     def __init__(
         self,
         source: Source,
-        settings: Settings,
+        cluster: Cluster,
         publish: Callable[[Snapshot, frozenset[str]], Awaitable[None]],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.snapshot = Snapshot(cluster=settings.slurm.cluster)
-        self.costs = {part: Cost() for part in PARTS}
+        self.snapshot = Snapshot(cluster=cluster.slurm.cluster)
         self._source = source
         self._publish = publish
         self._clock = clock
-        slow = max(settings.poll.interval, settings.poll.slow_interval)
-        self._interval = settings.poll.interval
-        self._intervals = {FAST: settings.poll.interval, SLOW: slow, RARE: max(slow, _HOUR)}
-        self._named = bool(settings.slurm.cluster)
+        slow = max(cluster.poll.interval, cluster.poll.slow_interval)
+        self._interval = cluster.poll.interval
+        self._intervals = {FAST: cluster.poll.interval, SLOW: slow, RARE: max(slow, _HOUR)}
+        self._named = bool(cluster.slurm.cluster)
         self._due = dict.fromkeys(PARTS, 0.0)
         self._absent: set[str] = set()  # parts whose command is not there
         self._down = False
@@ -133,7 +132,7 @@ class Poll:
         changed = {
             part: msgspec.structs.replace(self.snapshot.part(part), error=error)
             for part in PARTS
-            if part != _PING and BY_PART[part].argv[0] != "sacctmgr" and self.snapshot.part(part).error is None
+            if part not in _APART and self.snapshot.part(part).error is None
         }
         self.snapshot = self.snapshot.replaced(**changed)
         await self._publish(self.snapshot, frozenset())
@@ -161,7 +160,6 @@ class Poll:
 
     async def _read(self, part: str) -> Part[Any]:
         before: Part[Any] = self.snapshot.part(part)
-        cost = self.costs[part]
         started = time.monotonic()
         reading: Reading | None = None
         error = None
@@ -176,12 +174,8 @@ class Poll:
             error = f"{type(caught).__name__}: {caught}"
             log.exception("a part could not be read", extra=fields(part=part))
         took = time.monotonic() - started
-        cost.runs += 1
-        cost.seconds += took
-        cost.last_seconds = took
-        every = self._intervals[BY_PART[part].every]
+        every = self._intervals[EVERY[part]]
         if reading is None:
-            cost.failures += 1
             failures = before.failures + 1
             backoff = min(self._interval * 2 ** min(failures - 1, 16), max(self._interval, _LONGEST_REST))
             self._due[part] = started + backoff
@@ -190,7 +184,5 @@ class Poll:
             return msgspec.structs.replace(before, error=error, failures=failures, seconds=took)
         if before.error is not None:
             log.info("can be read again", extra=fields(part=part))
-        cost.bytes += reading.bytes
-        cost.rows_skipped += reading.rows_skipped
         self._due[part] = started + every
         return Part(reading.value, self._clock(), reading.source, took, reading.rows_skipped)

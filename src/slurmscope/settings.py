@@ -10,6 +10,13 @@ from msgspec import Meta
 
 class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cluster: Annotated[str, Meta(description="Name used as the `cluster` label. Empty: Slurm is asked for it.")] = ""
+    source: Annotated[
+        Literal["auto", "text", "json", "rest", "pyslurm"],
+        Meta(
+            description="How the cluster is read. `auto`: for each part the best way that works. "
+            "A way that is named comes first; the others stand in where it cannot tell a part, or fails."
+        ),
+    ] = "auto"
     bin_dir: Annotated[
         str,
         Meta(
@@ -21,14 +28,68 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str,
         Meta(description="The slurm.conf that commands are given as `SLURM_CONF`. Empty: as the environment has it."),
     ] = ""
+    multi_cluster: Annotated[
+        str,
+        Meta(
+            description="Ask for this cluster through the slurmdbd that it shares with the one of slurm.conf, "
+            "as `-M` does. Empty: the cluster of slurm.conf."
+        ),
+    ] = ""
     timeout: Annotated[
         float,
         Meta(
             gt=0,
-            description="Seconds before a Slurm command is killed, with its children.",
+            description="Seconds before a question is given up, and the Slurm command killed with its children.",
             extra={"alias": "CLI_TIMEOUT"},
         ),
     ] = 10.0
+    python: Annotated[
+        str,
+        Meta(
+            description="The Python that runs the probe: the one that has PySlurm, and over `ssh` any from 3.6 on. "
+            "Empty: the one that runs slurmscope; over `ssh`, `python3`."
+        ),
+    ] = ""
+    ssh: Annotated[
+        str,
+        Meta(
+            description="`host` or `user@host` of a login node on which the commands are run. "
+            "The key must need no passphrase, and the host must be known. Empty: they are run here."
+        ),
+    ] = ""
+    ssh_config: Annotated[
+        str, Meta(description="File that `ssh` is given as `-F`: ports, keys, jump hosts. Empty: its own.")
+    ] = ""
+    ssh_probe: Annotated[
+        str, Meta(description="Where probe.py is on the cluster. Empty: it is sent anew with each question.")
+    ] = ""
+    rest_url: Annotated[
+        str,
+        Meta(
+            description="Where slurmrestd listens: `http://…`, `https://…`, or `unix:/run/slurmrestd.sock`. Empty: none."
+        ),
+    ] = ""
+    rest_user: Annotated[
+        str, Meta(description="The user that slurmrestd's token is for. Empty: as the token says.")
+    ] = ""
+    rest_token: Annotated[
+        str,
+        Meta(
+            description="A JSON Web Token for slurmrestd (`scontrol token`). Empty: a socket that needs none, or one of the next two.",
+            extra={"secret": True},
+        ),
+    ] = ""
+    rest_token_file: Annotated[str, Meta(description="File that holds the token; read anew when it changes.")] = ""
+    rest_token_command: Annotated[
+        str,
+        Meta(
+            description="Command that prints the token (`SLURM_JWT=…` is understood); "
+            "run anew before it expires, and when slurmrestd refuses it."
+        ),
+    ] = ""
+    rest_ca: Annotated[
+        str, Meta(description="File of the certificates (PEM) that `https://` is checked against. Empty: the system's.")
+    ] = ""
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,6 +110,13 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             "and slurmdbd statistics. At least `poll.interval`, to which the default is stretched.",
         ),
     ] = 60.0
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """One cluster of those that are read, with what holds for it."""
+
+    slurm: Slurm = Slurm()
+    poll: Poll = Poll()
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,9 +162,27 @@ class Log(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     format: Annotated[Literal["logfmt", "json"], Meta(description="How a line of the log is written.")] = "logfmt"
 
 
+class Prometheus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: Annotated[
+        str,
+        Meta(
+            description="Where Prometheus is, `http://…`: `slurmscope doctor` asks it whether it scrapes us. Empty: unknown."
+        ),
+    ] = ""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     slurm: Slurm = Slurm()
     poll: Poll = Poll()
     metrics: Metrics = Metrics()
     serve: Serve = Serve()
     log: Log = Log()
+    prometheus: Prometheus = Prometheus()
+    # [clusters.NAME] of the file: any setting of [slurm] but `cluster`, which is NAME, and of [poll]; what a table
+    # does not say is as [slurm] and [poll] have it.
+    clusters: dict[str, Cluster] = {}
+
+    @property
+    def read(self) -> tuple[Cluster, ...]:
+        """The clusters that are read."""
+        return tuple(self.clusters.values()) or (Cluster(self.slurm, self.poll),)

@@ -11,7 +11,8 @@ from typing import Any
 from slurmscope.demo import records, reports
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
-from slurmscope.slurm.source import Reading, own_user
+from slurmscope.slurm.commands import BY_PART
+from slurmscope.slurm.source import Costs, Reading, metered, own_user
 from slurmscope.worker import compute
 
 # The story begins a day before somebody first looks, or some hours earlier: whoever starts anew soon finds the same
@@ -50,6 +51,8 @@ class DemoSource:
     """A `Source`. Two with the same seed that are read at the same times tell the same."""
 
     def __init__(self, seed: int = 1, clock: Callable[[], float] = time.time) -> None:
+        self.costs: Costs = {}
+        self.fallbacks: dict[tuple[str, str], int] = {}
         self._clock = clock
         self._user = own_user()
         now = int(clock())
@@ -58,7 +61,11 @@ class DemoSource:
 
     async def read(self, part: str) -> Reading:
         # in the thread for such things: after a laptop's sleep there may be a night to catch up with
-        return await compute(self._read, part)
+        with metered(self.costs, part, BY_PART[part].program):
+            return await compute(self._read, part)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
 
     def _read(self, part: str) -> Reading:
         simulation = self._simulation

@@ -15,19 +15,6 @@ from slurmscope.model import Limit, Share
 from slurmscope.slurm.text import Malformed, Marks, Parsed, decode, lines, pairs_of, read_rows
 from slurmscope.slurm.values import MINUTE, decimal, number, size
 
-SHARE_FIELDS = (
-    "Account",
-    "User",
-    "Partition",
-    "RawShares",
-    "NormShares",
-    "RawUsage",
-    "NormUsage",
-    "EffectvUsage",
-    "FairShare",
-    "LevelFS",
-)
-
 
 def _share(row: str) -> Share:
     account, user, partition, raw, norm, usage, norm_usage, effective, fair, level = row.split("|")

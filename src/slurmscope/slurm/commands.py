@@ -1,8 +1,16 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The table of every command that slurmscope runs, and why it has the form that it has.
+"""The table of every question that slurmscope asks, and why it has the form that it has.
 
-Nothing else is ever run: the transport takes a Command of this table and no argument list.
+Nothing else is ever asked: a transport takes a Command of this table and no argument list. The argument lists
+themselves are in probe.py, the one file that can be copied to a cluster.
+
+There are four ways of asking. All of them give the same parts of the same Snapshot.
+
+- text: Slurm's commands as they have always been. The cheapest, and the only one that knows everything.
+- json: the same commands with --json.
+- rest: slurmrestd over HTTP.
+- pyslurm: PySlurm, in a process of its own (probe.py).
 """
 
 from __future__ import annotations
@@ -12,48 +20,68 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.slurm import associations, statistics, text
+from slurmscope.slurm import associations, openapi, probe, pyslurm, statistics, text
+from slurmscope.slurm.probe import JSON, PYSLURM, TEXT, Row
 from slurmscope.slurm.text import Marks, Parsed
 
+REST = "rest"
+WAYS = (TEXT, JSON, REST, PYSLURM)
+
 FAST, SLOW, RARE = "fast", "slow", "rare"
+# How often a part is asked for, whatever the way.
+EVERY = {
+    "jobs": FAST,
+    "nodes": FAST,
+    "scheduler": FAST,
+    "controllers": FAST,
+    "partitions": SLOW,
+    "reservations": SLOW,
+    "licenses": SLOW,
+    "limits": SLOW,
+    "shares": SLOW,
+    "accounting": SLOW,
+    "config": RARE,
+}
 Parser = Callable[[bytes, Marks, Mapping[bytes, Any]], Parsed[Any]]
-
-# The same for all of them. %s makes every time an epoch second, so that the cluster's time zone never matters;
-# 0 makes squeue print the task ids of an array whole.
-ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
-
-# Variables that begin so hold defaults for options, and are kept from the commands.
-DEFAULTS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SSHARE_", "SACCTMGR_", "SLURM_CLUSTERS")
 
 
 class Command(msgspec.Struct, frozen=True):
-    part: str  # the part of the snapshot that it fills
-    argv: tuple[str, ...]  # {field} and {end} stand for the marks of the run
+    row: Row
     answers: str
     why: str  # why this form and no other
     cost: str
-    every: str  # FAST, SLOW or RARE
     parse: Parser
     recording: str  # in tests/recordings/<version>/: what guards the parser
-    good: frozenset[int] = frozenset({0})  # exit statuses that come with an answer
-    most_bytes: int = 64 << 20  # an answer that is longer is none
+    lacks: Mapping[str, str] = {}  # fields that this way cannot know, and why; they are then None, or empty
 
-    def arguments(self, marks: Marks) -> list[str]:
-        return [arg.replace("{field}", marks.field).replace("{end}", marks.end) for arg in self.argv]
+    @property
+    def way(self) -> str:
+        return self.row.way
+
+    @property
+    def part(self) -> str:
+        """The part of the snapshot that it fills."""
+        return self.row.part
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.row.argv
+
+    @property
+    def program(self) -> str:
+        """Who is asked: the label of what it costs."""
+        return {REST: "slurmrestd", PYSLURM: PYSLURM}.get(self.way, self.argv[0])
+
+    @property
+    def every(self) -> str:
+        return EVERY[self.part]
 
 
-_SQUEUE_FORMAT = ",".join(
-    (
-        *(f"{field}:|" for field in text.PLAIN_FIELDS),
-        *(f"{field}:{{field}}" for field in text.FREE_FIELDS[:-1]),
-        f"{text.FREE_FIELDS[-1]}:{{end}}",
-    )
-)
+_ROWS = {(row.way, row.part): row for row in probe.ROWS}
 
-COMMANDS = (
+_TEXT = (
     Command(
-        part="jobs",
-        argv=("squeue", "--local", "--noheader", "--all", "--states=all", "--Format", _SQUEUE_FORMAT),
+        row=_ROWS[TEXT, "jobs"],
         answers="Every job that slurmctld still knows, finished ones included (for MinJobAge seconds).",
         why=(
             "Text takes a tenth of the time and a twentieth of the memory of --json. Arrays stay folded: one row "
@@ -63,14 +91,11 @@ COMMANDS = (
             "itself (time used, time left) is asked for, so that an unchanged job is an unchanged row."
         ),
         cost="One REQUEST_JOB_INFO. 20,000 rows take slurmctld a few ms and squeue about 0.3 s.",
-        every=FAST,
         parse=text.parse_jobs,
         recording="squeue.txt",
-        most_bytes=256 << 20,  # a million rows
     ),
     Command(
-        part="nodes",
-        argv=("scontrol", "show", "nodes", "--all", "--future", "--details", "--oneliner"),
+        row=_ROWS[TEXT, "nodes"],
         answers="Every node: state with its flags, CPUs, memory, GPUs allocated by type, load, reason.",
         why=(
             "A hundred times cheaper than sinfo -N -O on 5,000 nodes, and one record a node, where sinfo has one a "
@@ -78,113 +103,160 @@ COMMANDS = (
             "allocated GPUs even where they are not accounted as TRES."
         ),
         cost="One REQUEST_NODE_INFO and one REQUEST_PARTITION_INFO. 5,000 nodes take about 0.03 s.",
-        every=FAST,
         parse=text.parse_nodes,
         recording="scontrol-nodes.txt",
     ),
     Command(
-        part="scheduler",
-        argv=("sdiag",),
+        row=_ROWS[TEXT, "scheduler"],
         answers="The schedulers' cycles, slurmctld's queues and threads, RPCs by type and by user.",
         why="Text: 22.05 has no sdiag --json.",
         cost="One REQUEST_STATS_INFO, a few kB.",
-        every=FAST,
         parse=statistics.parse_scheduler,
         recording="sdiag.txt",
     ),
     Command(
-        part="controllers",
-        argv=("scontrol", "ping"),
+        row=_ROWS[TEXT, "controllers"],
         answers="Each controller: host, role, whether it answers.",
         why=(
             "The cheapest question there is. While the controller is down it is the only one asked. It exits with "
             "1 when a controller is down, which is an answer."
         ),
         cost="One REQUEST_PING to each controller.",
-        every=FAST,
         parse=text.parse_controllers,
         recording="scontrol-ping.txt",
-        good=frozenset({0, 1}),
     ),
     Command(
-        part="partitions",
-        argv=("scontrol", "show", "partitions", "--all", "--oneliner"),
+        row=_ROWS[TEXT, "partitions"],
         answers="Every partition: state, nodes, limits, priority.",
         why="One record a partition; sinfo folds nodes of one state into rows.",
         cost="One REQUEST_PARTITION_INFO.",
-        every=SLOW,
         parse=text.parse_partitions,
         recording="scontrol-partitions.txt",
     ),
     Command(
-        part="reservations",
-        argv=("scontrol", "show", "reservations", "--oneliner"),
+        row=_ROWS[TEXT, "reservations"],
         answers="Every reservation: window, nodes, who may use it.",
         why="The window is compared with the clock at each poll, so that the slow interval does no harm.",
         cost="One REQUEST_RESERVATION_INFO.",
-        every=SLOW,
         parse=text.parse_reservations,
         recording="scontrol-reservations.txt",
     ),
     Command(
-        part="licenses",
-        argv=("scontrol", "show", "licenses", "--oneliner"),
+        row=_ROWS[TEXT, "licenses"],
         answers="Every licence: total, used, free, reserved.",
         why="slurmctld's own count, remote licences included.",
         cost="One REQUEST_LICENSE_INFO.",
-        every=SLOW,
         parse=text.parse_licenses,
         recording="scontrol-licenses.txt",
     ),
     Command(
-        part="limits",
-        argv=("scontrol", "show", "assoc_mgr", "--oneliner"),
+        row=_ROWS[TEXT, "limits"],
         answers="Every limit of an association or a QOS that is set, with what counts against it now.",
         why=(
             "The only place that has limit and use side by side; sacctmgr knows the limits alone. With PrivateData, "
             "users other than operators see their own associations only."
         ),
         cost="One REQUEST_ASSOC_MGR_INFO, about 1 kB for each association.",
-        every=SLOW,
         parse=associations.parse_limits,
         recording="scontrol-assoc_mgr.txt",
     ),
     Command(
-        part="shares",
-        argv=(
-            "sshare",
-            "--all",
-            "--noheader",
-            "--parsable2",
-            "--format",
-            ",".join(associations.SHARE_FIELDS),
-        ),
+        row=_ROWS[TEXT, "shares"],
         answers="The fair-share tree: shares, use, factor, of every account and user.",
         why="Only --parsable2 keeps long names whole; the tree is in the indentation of the first column.",
         cost="One REQUEST_SHARE_INFO, about 100 bytes for each association.",
-        every=SLOW,
         parse=associations.parse_shares,
         recording="sshare.txt",
     ),
     Command(
-        part="accounting",
-        argv=("sacctmgr", "show", "stats"),
+        row=_ROWS[TEXT, "accounting"],
         answers="slurmdbd's own statistics: rollups, RPCs by type and by user.",
         why="Says at once whether slurmdbd answers. It gives them to administrators only (AdminLevel=Admin).",
         cost="Goes to slurmdbd, not to slurmctld; no query to its database.",
-        every=SLOW,
         parse=statistics.parse_accounting,
         recording="sacctmgr-stats.txt",
     ),
     Command(
-        part="config",
-        argv=("scontrol", "show", "config"),
+        row=_ROWS[TEXT, "config"],
         answers="The cluster's name, Slurm's version and boot time, and the few settings that change a meaning.",
         why="Names the cluster without being told.",
         cost="One REQUEST_BUILD_INFO.",
-        every=RARE,
         parse=text.parse_config,
         recording="scontrol-config.txt",
     ),
 )
-BY_PART = {command.part: command for command in COMMANDS}
+
+_LIKE_TEXT = "The same as by text."
+
+
+def _by_json(part: str, parse: Parser, recording: str, lacks: dict[str, str], cost: str = "") -> Command:
+    return Command(
+        row=_ROWS[JSON, part],
+        answers=_LIKE_TEXT,
+        why="Where a site's text is unreadable to us. One reader takes openapi v0.0.37 and every data_parser since.",
+        cost=cost or "The same question to slurmctld as by text; the command itself takes longer.",
+        parse=parse,
+        recording=recording,
+        lacks=lacks,
+    )
+
+
+def _by_rest(part: str, path: str, parse: Parser, recording: str, lacks: dict[str, str], cost: str = "") -> Command:
+    return Command(
+        row=Row(REST, part, ("GET", path), most_bytes=2 << 30),
+        answers=_LIKE_TEXT,
+        why="Needs no command of Slurm's here. {version} is the newest that slurmrestd's own document names.",
+        cost=cost or "The same question to slurmctld as by text, and no process is started.",
+        parse=parse,
+        recording=recording,
+        lacks=lacks,
+    )
+
+
+def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
+    return Command(
+        row=Row(PYSLURM, part, ("probe.py", "--ways", PYSLURM, "--parts", part), most_bytes=2 << 30),
+        answers=_LIKE_TEXT,
+        why="In a process of its own: a PySlurm that does not match its Slurm may crash, and takes nothing with it.",
+        cost="The same question to slurmctld as by text, and a Python that loads PySlurm.",
+        parse=parse,
+        recording="pyslurm.json",
+        lacks=lacks,
+    )
+
+
+_JSON = (
+    _by_json("jobs", openapi.parse_jobs, "squeue.json", {}),
+    _by_json("nodes", openapi.parse_nodes, "scontrol-nodes.json", {}),
+    _by_json("scheduler", openapi.parse_scheduler, "sdiag.json", {}),
+    _by_json("controllers", openapi.parse_controllers, "scontrol-ping.json", {}),
+    _by_json("partitions", openapi.parse_partitions, "scontrol-partitions.json", {}),
+    _by_json("reservations", openapi.parse_reservations, "scontrol-reservations.json", {}),
+    _by_json("licenses", openapi.parse_licenses, "scontrol-licenses.json", {}),
+    _by_json("shares", openapi.parse_shares, "sshare.json", {}),
+    _by_json("accounting", openapi.parse_accounting, "sacctmgr-stats.json", {}),
+)
+_REST = (
+    _by_rest("jobs", "/slurm/{version}/jobs", openapi.parse_jobs, "rest-jobs.json", {}),
+    _by_rest("nodes", "/slurm/{version}/nodes", openapi.parse_nodes, "rest-nodes.json", {}),
+    _by_rest("scheduler", "/slurm/{version}/diag", openapi.parse_scheduler, "rest-diag.json", {}),
+    _by_rest("controllers", "/slurm/{version}/ping", openapi.parse_controllers, "rest-ping.json", {}),
+    _by_rest("partitions", "/slurm/{version}/partitions", openapi.parse_partitions, "rest-partitions.json", {}),
+    _by_rest("reservations", "/slurm/{version}/reservations", openapi.parse_reservations, "rest-reservations.json", {}),
+    _by_rest("licenses", "/slurm/{version}/licenses", openapi.parse_licenses, "rest-licenses.json", {}),
+    _by_rest("shares", "/slurm/{version}/shares", openapi.parse_shares, "rest-shares.json", {}),
+    _by_rest("accounting", "/slurmdb/{version}/diag", openapi.parse_accounting, "rest-dbd-diag.json", {}),
+    _by_rest("config", "/slurm/{version}/ping", openapi.parse_config, "rest-ping.json", {}),
+)
+_PYSLURM = (
+    _by_pyslurm("jobs", pyslurm.parse_jobs, {}),
+    _by_pyslurm("nodes", pyslurm.parse_nodes, {}),
+    _by_pyslurm("scheduler", pyslurm.parse_scheduler, {}),
+    _by_pyslurm("partitions", pyslurm.parse_partitions, {}),
+    _by_pyslurm("reservations", pyslurm.parse_reservations, {}),
+    _by_pyslurm("config", pyslurm.parse_config, {}),
+)
+
+COMMANDS = (*_TEXT, *_JSON, *_REST, *_PYSLURM)
+BY_WAY = {way: {command.part: command for command in COMMANDS if command.way == way} for way in WAYS}
+BY_PART = BY_WAY[TEXT]  # text knows every part

@@ -7,15 +7,17 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import msgspec
 
 from slurmscope.logs import Once, fields
-from slurmscope.slurm.commands import BY_PART
-from slurmscope.slurm.text import Marks
-from slurmscope.slurm.transport import Transport
+from slurmscope.model import Cost
+from slurmscope.slurm.commands import BY_WAY, REST, Command
+from slurmscope.slurm.transport import Output, Transport
 from slurmscope.worker import compute
 
 log = logging.getLogger(__name__)
@@ -30,46 +32,83 @@ def own_user() -> str:
 
 
 class Reading(msgspec.Struct):
-    """One part, freshly read, and what it cost."""
+    """One part, freshly read."""
 
     value: Any
     source: str
     rows_skipped: int = 0
-    bytes: int = 0
 
 
 class SourceError(Exception):
     """A part could not be read; the message says by which command and why."""
 
 
+Costs = dict[tuple[str, str], Cost]  # by part and by the command (or the like) that was asked
+
+
 class Source(Protocol):
+    costs: Costs
+    fallbacks: dict[tuple[str, str], int]  # by part and way: how often another had to stand in
+
     async def read(self, part: str) -> Reading: ...
 
+    async def close(self) -> None: ...
 
-class TextSource:
-    """Slurm's commands and their text output."""
 
-    def __init__(self, transport: Transport) -> None:
+@contextmanager
+def metered(costs: Costs, part: str, command: str) -> Iterator[Cost]:
+    """Counts a question, how long it took, and whether it failed."""
+    cost = costs.setdefault((part, command), Cost())
+    started = time.monotonic()
+    try:
+        yield cost
+    except BaseException:
+        cost.failures += 1
+        raise
+    finally:
+        cost.runs += 1
+        cost.last_seconds = time.monotonic() - started
+        cost.seconds += cost.last_seconds
+
+
+class Way:
+    """One way of asking, through one transport."""
+
+    def __init__(self, name: str, transport: Transport) -> None:
+        self.name = name
+        self.costs: Costs = {}
+        self.commands: Mapping[str, Command] = BY_WAY[name]  # by part; what it cannot tell is not there
+        self.fallbacks: dict[tuple[str, str], int] = {}
         self._transport = transport
         self._memos: dict[str, Mapping[bytes, Any]] = {}
         self._once = Once()
 
     async def read(self, part: str) -> Reading:
-        command = BY_PART[part]
-        marks = Marks.random()
-        output = await self._transport.run(command, marks)
+        command = self.commands[part]
+        with metered(self.costs, part, command.program) as cost:
+            output = await self._transport.run(command)
+            cost.bytes += len(output.data)
+            return await self._parsed(command, output, cost)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _parsed(self, command: Command, output: Output, cost: Cost) -> Reading:
+        part = command.part
         if output.warnings:
-            self._warn_once("a command warned", command=command.argv[0], warning=output.warnings)
+            self._warn_once("a command warned", command=command.program, warning=output.warnings)
         try:
             # in a thread, so that pages are served while a long queue is read
-            parsed = await compute(command.parse, output.data, marks, self._memos.get(part, {}))
+            parsed = await compute(command.parse, output.data, output.marks, self._memos.get(part, {}))
         except ValueError as error:
-            raise SourceError(f"{' '.join(command.argv[:3])} answered something else: {error}") from error
+            raise SourceError(f"{' '.join(output.argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo
+        cost.rows_skipped += parsed.skipped
         for problem, row in parsed.samples:
             self._warn_once("a row could not be read and is left out", part=part, problem=problem, row=row[:1000])
         log.debug("read", extra=fields(part=part, bytes=len(output.data), seconds=round(output.seconds, 3)))
-        return Reading(parsed.value, f"text:{command.argv[0]}", parsed.skipped, len(output.data))
+        asked = output.argv[1] if self.name == REST else output.argv[0]
+        return Reading(parsed.value, f"{self.name}:{asked}", parsed.skipped)
 
     def _warn_once(self, message: str, **said: str) -> None:
         """What goes wrong at every poll is logged the first time only."""

@@ -11,7 +11,6 @@ later on and none is lost.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from sys import intern
 from typing import Any, Generic, TypeVar
@@ -27,7 +26,7 @@ from slurmscope.model import (
     Partition,
     Reservation,
 )
-from slurmscope.slurm import values
+from slurmscope.slurm import probe, values
 from slurmscope.slurm.values import decimal, duration, epoch, names, number, text
 
 T = TypeVar("T")
@@ -80,58 +79,18 @@ def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[byt
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What stands behind the fields that hold users' own words, and at the end of the rows, of one run of squeue.
-
-    A job's name may hold any character but NUL, newlines included, so that no fixed mark is safe. These are random
-    for each run: a name cannot hold what was not yet known when the job was submitted. The end mark, which is what
-    a forged row would need, has 83 bits of chance; a guessed field mark would only spoil the guesser's own row.
-    """
+    """What stands behind users' own words, and at the end of the rows, of one run of squeue; see probe.marks()."""
 
     field: str
     end: str
 
     @classmethod
     def random(cls) -> Marks:
-        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-        # a digit or a dot at the start would be taken for a width
-        return cls(
-            "@" + "".join(secrets.choice(alphabet) for _ in range(6)),
-            "@" + "".join(secrets.choice(alphabet) for _ in range(14)),
-        )
-
-
-# Fields whose words are Slurm's or an administrator's. They come first and end in a bar: what stands behind them
-# cannot move them, and a row is half as long as with marks throughout.
-PLAIN_FIELDS = (
-    "JobID",
-    "JobArrayID",
-    "UserName",
-    "Account",
-    "Partition",
-    "QOS",
-    "State",
-    "Reason",
-    "PriorityLong",
-    "NumNodes",
-    "NumCPUs",
-    "tres-alloc",
-    "SubmitTime",
-    "EligibleTime",
-    "StartTime",
-    "EndTime",
-    "TimeLimit",
-    "NodeList",
-    "Reservation",
-    "AllocNodes",
-    "RestartCnt",
-    "exit_code",
-)
-# Fields that hold what a user wrote.
-FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
+        return cls(*probe.marks())
 
 
 def _job(row: str) -> Job:
-    *plain, free = row.split("|", len(PLAIN_FIELDS))
+    *plain, free = row.split("|", len(probe.PLAIN_FIELDS))
     (
         id_,
         array,

@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster answered, in one document: what probe.py prints, what `slurmscope capture` writes, what `--from` reads.
+
+The document is JSON, in a file usually compressed by gzip. Words of welcome that a login printed before it are passed
+over.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from slurmscope.slurm import probe
+from slurmscope.slurm.commands import COMMANDS, Command
+from slurmscope.slurm.process import Finished
+from slurmscope.slurm.text import Marks, decode
+from slurmscope.slurm.transport import Failed, NotFound, Output, TransportError, error_of, kind_of
+
+_START = b'{"format": "' + probe.FORMAT.encode() + b'"'
+_MOST_BYTES = 4 << 30  # of a bundle when it is unpacked
+
+
+class BundleError(Exception):
+    """A file that cannot be read as a bundle, or written; the message names it and says why."""
+
+
+class Answer(msgspec.Struct, omit_defaults=True):
+    """One question and what came of it: `text` or `base64` hold the answer, or `error` says why there is none."""
+
+    way: str
+    part: str
+    time: float
+    argv: tuple[str, ...] = ()
+    seconds: float = 0.0
+    marks: tuple[str, str] = ("", "")
+    text: str | None = None
+    base64: str | None = None
+    warnings: str = ""
+    error: str = ""
+    kind: str = ""  # of the error, as probe.py names them
+
+    @property
+    def data(self) -> bytes:
+        if self.base64 is not None:
+            return base64.b64decode(self.base64)
+        return (self.text or "").encode()
+
+    def output(self) -> Output:
+        """As the transport would have given it there and then."""
+        if self.error:
+            raise error_of(self.kind, self.error)
+        return Output(self.data, Marks(*self.marks), self.argv, self.warnings, self.seconds)
+
+
+class Bundle(msgspec.Struct, omit_defaults=True):
+    format: str
+    version: int
+    time: float
+    host: str = ""
+    python: str = ""
+    slurmscope: str = ""  # the version that captured it
+    anonymised: bool = False
+    answers: list[Answer] = []
+
+    def __post_init__(self) -> None:
+        if self.format != probe.FORMAT:
+            raise ValueError(f"its format is {self.format!r}, not {probe.FORMAT!r}")
+        if self.version > probe.VERSION:
+            raise ValueError(f"it is of version {self.version}; this slurmscope reads up to {probe.VERSION}: update it")
+
+
+def parse(data: bytes) -> Bundle:
+    """The document in what was printed. Raises ValueError."""
+    start = data.find(_START)
+    if start < 0:
+        raise ValueError("no document of probe.py or `slurmscope capture` is in it")
+    try:
+        # memoryview: a bundle may be large, and need not be copied
+        return msgspec.json.decode(memoryview(data)[start:], type=Bundle)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"the document is cut or damaged: {error}") from error
+
+
+def load(path: Path) -> Bundle:
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            data = unpacker.decompress(data, _MOST_BYTES)
+            if unpacker.unconsumed_tail:
+                raise ValueError("it unpacks to more than 4 GiB")
+            if not unpacker.eof:
+                raise ValueError("the compressed file is cut")
+        return parse(data)
+    except OSError as error:
+        raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, zlib.error) as error:
+        raise BundleError(f"{path}: {error}") from error
+
+
+def dump(bundle: Bundle) -> bytes:
+    document = msgspec.json.encode(bundle)
+    # as json.dumps() of probe.py writes it, so that both are found by the same beginning
+    compact = b'{"format":"' + probe.FORMAT.encode() + b'"'
+    return gzip.compress(_START + document.removeprefix(compact), 6, mtime=int(bundle.time))
+
+
+def answered(command: Command, outcome: Output | TransportError, time: float) -> Answer:
+    """An answer, or why there is none, as it is kept."""
+    if isinstance(outcome, TransportError):
+        return Answer(command.way, command.part, time, command.argv, error=str(outcome), kind=kind_of(outcome))
+    try:
+        text, packed = outcome.data.decode(), None
+    except UnicodeDecodeError:
+        text, packed = None, base64.b64encode(outcome.data).decode()
+    return Answer(
+        command.way,
+        command.part,
+        time,
+        outcome.argv,
+        outcome.seconds,
+        (outcome.marks.field, outcome.marks.end),
+        text,
+        packed,
+        outcome.warnings,
+    )
+
+
+def of_probe(done: Finished, command: Command, where: str) -> Output:
+    """The answer to one question in what probe.py printed."""
+    try:
+        answers = parse(done.data).answers
+    except ValueError as error:
+        said = done.complaints or decode(done.data[:500]).strip() or "no message"
+        raise Failed(f"{where}: the probe exited with {done.status}, {error}: {said}") from error
+    for answer in answers:
+        if (answer.way, answer.part) == (command.way, command.part):
+            return answer.output()
+    raise Failed(f"{where}: the probe does not know {command.part} by {command.way}; is it of an older slurmscope?")
+
+
+class Recorded:
+    """A transport that answers what a bundle holds."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._answers = {(answer.way, answer.part): answer for answer in bundle.answers}
+
+    async def run(self, command: Command) -> Output:
+        answer = self._answers.get((command.way, command.part))
+        if answer is None:
+            raise NotFound(f"the recording has no {command.part} by {command.way}")
+        return answer.output()
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways by which anything was recorded."""
+        there = {way for way, _ in self._answers}
+        return tuple(dict.fromkeys(command.way for command in COMMANDS if command.way in there))

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a Slurm cluster what slurmscope wants to know, and prints the answers as one JSON document.
+
+One file, the standard library, Python 3.6 or newer: it can be copied to a cluster and run there by itself.
+
+    python3 probe.py > cluster.json                     all parts, by Slurm's commands
+    python3 probe.py --ways pyslurm --parts jobs,nodes  some parts, by PySlurm
+
+`slurmscope … --from cluster.json` reads the document wherever slurmscope is. Over ssh, slurmscope runs this file on
+the cluster itself. The tables below are the only place where the commands are written down; nothing else is run.
+"""
+
+import argparse
+import base64
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+FORMAT = "slurmscope bundle"
+VERSION = 1
+
+# The same for all commands. %s makes every time an epoch second, so that the cluster's time zone never matters;
+# 0 makes squeue print the task ids of an array whole.
+ENVIRONMENT = {"SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0", "LC_ALL": "C.UTF-8"}
+# Variables that begin so hold defaults for options, and are kept from the commands.
+DEFAULTS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SSHARE_", "SACCTMGR_", "SACCT_", "SLURM_CLUSTERS", "SLURM_JSON")
+
+# squeue: fields whose words are Slurm's or an administrator's. They come first and end in a bar: what stands behind
+# them cannot move them, and a row is half as long as with marks throughout.
+PLAIN_FIELDS = (
+    "JobID",
+    "JobArrayID",
+    "UserName",
+    "Account",
+    "Partition",
+    "QOS",
+    "State",
+    "Reason",
+    "PriorityLong",
+    "NumNodes",
+    "NumCPUs",
+    "tres-alloc",
+    "SubmitTime",
+    "EligibleTime",
+    "StartTime",
+    "EndTime",
+    "TimeLimit",
+    "NodeList",
+    "Reservation",
+    "AllocNodes",
+    "RestartCnt",
+    "exit_code",
+)
+# … and fields that hold what a user wrote.
+FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
+SHARE_FIELDS = (
+    "Account",
+    "User",
+    "Partition",
+    "RawShares",
+    "NormShares",
+    "RawUsage",
+    "NormUsage",
+    "EffectvUsage",
+    "FairShare",
+    "LevelFS",
+)
+
+_SQUEUE_FORMAT = ",".join(
+    [field + ":|" for field in PLAIN_FIELDS]
+    + [field + ":{field}" for field in FREE_FIELDS[:-1]]
+    + [FREE_FIELDS[-1] + ":{end}"]
+)
+
+TEXT, JSON, PYSLURM = "text", "json", "pyslurm"
+
+
+class Row(NamedTuple):
+    """A question: the part of the picture that it fills, and the command."""
+
+    way: str
+    part: str
+    argv: Tuple[str, ...]  # {field} and {end} stand for the marks of the run
+    good: Tuple[int, ...] = (0,)  # exit statuses that come with an answer
+    most_bytes: int = 64 << 20  # an answer that is longer is none
+    old: Tuple[str, ...] = ()  # what is run where the command does not know the option
+
+
+ROWS = (
+    Row(
+        TEXT,
+        "jobs",
+        ("squeue", "--local", "--noheader", "--all", "--states=all", "--Format", _SQUEUE_FORMAT),
+        most_bytes=256 << 20,
+    ),
+    Row(TEXT, "nodes", ("scontrol", "show", "nodes", "--all", "--future", "--details", "--oneliner")),
+    Row(TEXT, "scheduler", ("sdiag",)),
+    Row(TEXT, "controllers", ("scontrol", "ping"), (0, 1)),
+    Row(TEXT, "partitions", ("scontrol", "show", "partitions", "--all", "--oneliner")),
+    Row(TEXT, "reservations", ("scontrol", "show", "reservations", "--oneliner")),
+    Row(TEXT, "licenses", ("scontrol", "show", "licenses", "--oneliner")),
+    Row(TEXT, "limits", ("scontrol", "show", "assoc_mgr", "--oneliner")),
+    Row(TEXT, "shares", ("sshare", "--all", "--noheader", "--parsable2", "--format", ",".join(SHARE_FIELDS))),
+    Row(TEXT, "accounting", ("sacctmgr", "show", "stats")),
+    Row(TEXT, "config", ("scontrol", "show", "config")),
+    Row(JSON, "jobs", ("squeue", "--local", "--all", "--states=all", "--json"), most_bytes=2 << 30),
+    Row(
+        JSON,
+        "nodes",
+        ("scontrol", "show", "nodes", "--all", "--future", "--details", "--json"),
+        most_bytes=512 << 20,
+        old=("sinfo", "--all", "--json"),  # up to 22.05, where it has one record a node; later ones group them
+    ),
+    Row(JSON, "scheduler", ("sdiag", "--json")),
+    Row(JSON, "controllers", ("scontrol", "ping", "--json"), (0, 1)),
+    Row(JSON, "partitions", ("scontrol", "show", "partitions", "--all", "--json")),
+    Row(JSON, "reservations", ("scontrol", "show", "reservations", "--json")),
+    Row(JSON, "licenses", ("scontrol", "show", "licenses", "--json")),
+    Row(JSON, "shares", ("sshare", "--all", "--json")),
+    Row(JSON, "accounting", ("sacctmgr", "show", "stats", "--json")),
+)
+PYSLURM_PARTS = ("jobs", "nodes", "scheduler", "partitions", "reservations", "config")
+
+UNKNOWN_OPTION = "unrecognized option"  # what getopt says, and so every command of Slurm
+
+# Why there is no answer. A reader can tell by these whether another way may do better.
+NOT_FOUND, TIMED_OUT, FAILED, TOO_LONG = "not found", "timed out", "failed", "too long"
+_MOST_WORDS = 1 << 16  # of complaints
+_CHUNK = 1 << 20
+
+
+class NoAnswer(Exception):
+    def __init__(self, kind: str, message: str) -> None:
+        Exception.__init__(self, message)
+        self.kind = kind
+
+
+class Finished(NamedTuple):
+    status: int
+    data: bytes
+    complaints: bytes
+
+
+def marks() -> Tuple[str, str]:
+    """What stands behind the fields that hold users' own words, and at the end of a row, of one run of squeue.
+
+    A job's name may hold any character but NUL, newlines included, so that no fixed mark is safe. These are random
+    for each run: a name cannot hold what was not yet known when the job was submitted. The end mark, which is what
+    a forged row would need, has 83 bits of chance; a guessed field mark would only spoil the guesser's own row.
+    """
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    # a digit or a dot at the start would be taken for a width
+    return (
+        "@" + "".join(secrets.choice(alphabet) for _ in range(6)),
+        "@" + "".join(secrets.choice(alphabet) for _ in range(14)),
+    )
+
+
+def arguments(argv: Tuple[str, ...], field: str, end: str) -> List[str]:
+    return [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
+
+
+def environment(conf: str = "", cluster: str = "") -> Dict[str, str]:
+    """A user's or a site's defaults would change what the commands answer; `cluster` is what -M would name."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DEFAULTS)}
+    kept.update(ENVIRONMENT)
+    if conf:
+        kept["SLURM_CONF"] = conf
+    if cluster:
+        kept["SLURM_CLUSTERS"] = cluster
+    return kept
+
+
+def bin_path(bin_dir: str = "") -> str:
+    """Where the commands are; empty for the PATH."""
+    home = os.environ.get("SLURM_HOME", "")
+    return bin_dir or (os.path.join(home, "bin") if home else "")
+
+
+def program(name: str, path: str) -> str:
+    found = shutil.which(name, path=path or None)
+    if found is None:
+        raise NoAnswer(
+            NOT_FOUND,
+            "%s not found in %s, or not executable: set slurm.bin_dir (or SLURM_HOME) to where Slurm is installed"
+            % (name, path or "PATH"),
+        )
+    return found
+
+
+def _collect(process: "subprocess.Popen[bytes]", name: str, timeout: float, most: int) -> Tuple[bytes, bytes]:
+    """All that it prints, for as long as it may."""
+    assert process.stdout is not None and process.stderr is not None
+    out, complaints = bytearray(), bytearray()
+    pipes = {process.stdout.fileno(): out, process.stderr.fileno(): complaints}
+    end = time.time() + timeout
+    while pipes:
+        rest = end - time.time()
+        ready = select.select(list(pipes), [], [], max(0.0, rest))[0] if rest > 0 else []
+        if not ready:
+            raise NoAnswer(TIMED_OUT, "%s was killed after %g s (slurm.timeout); is slurmctld slow?" % (name, timeout))
+        for descriptor in ready:
+            chunk = os.read(descriptor, _CHUNK)
+            if not chunk:
+                del pipes[descriptor]
+            elif pipes[descriptor] is complaints:
+                complaints += chunk[: _MOST_WORDS - len(complaints)]
+            else:
+                out += chunk
+        if len(out) > most:
+            raise NoAnswer(TOO_LONG, "more than %d MiB of output, which no cluster has to say" % (most >> 20))
+    return bytes(out), bytes(complaints)
+
+
+def run(argv: List[str], env: Dict[str, str], timeout: float, most: int) -> Finished:
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            start_new_session=True,  # so that its children can be killed with it
+        )
+    except OSError as error:
+        raise NoAnswer(FAILED, "%s cannot be run: %s" % (argv[0], error)) from error
+    try:
+        data, complaints = _collect(process, os.path.basename(argv[0]), timeout, most)
+        return Finished(process.wait(), data, complaints)
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        process.wait()
+
+
+def _words(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace").strip()[:1000]
+
+
+def _payload(data: bytes) -> Dict[str, str]:
+    try:
+        return {"text": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _ask(row: Row, argv: List[str], path: str, env: Dict[str, str], timeout: float) -> Finished:
+    done = run([program(argv[0], path)] + argv[1:], env, timeout, row.most_bytes)
+    if done.status not in row.good:
+        said = _words(done.complaints) or "no message"
+        raise NoAnswer(FAILED, "%s exited with %d: %s" % (argv[0], done.status, said))
+    return done
+
+
+def answer(row: Row, path: str, env: Dict[str, str], timeout: float) -> Dict[str, Any]:
+    """What a command says, as it stands in the document."""
+    field, end = marks()
+    started = time.time()
+    found = {"way": row.way, "part": row.part, "time": started, "marks": [field, end]}  # type: Dict[str, Any]
+    try:
+        found["argv"] = arguments(row.argv, field, end)
+        try:
+            done = _ask(row, found["argv"], path, env, timeout)
+        except NoAnswer as error:
+            if not row.old or UNKNOWN_OPTION not in str(error):
+                raise
+            found["argv"] = arguments(row.old, field, end)
+            done = _ask(row, found["argv"], path, env, timeout)
+        found["warnings"] = _words(done.complaints)
+        found.update(_payload(done.data))
+    except NoAnswer as error:
+        found["error"] = str(error)
+        found["kind"] = error.kind
+    found["seconds"] = round(time.time() - started, 6)
+    return found
+
+
+def document(answers: List[Dict[str, Any]]) -> Dict[str, Any]:
+    return {
+        "format": FORMAT,  # stays the first key: readers look for it behind words of welcome
+        "version": VERSION,
+        "time": time.time(),
+        "host": socket.gethostname(),
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "answers": answers,
+    }
+
+
+def _options(argv: Optional[List[str]]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="probe.py", description="Ask a Slurm cluster once, and print the answers as one JSON document."
+    )
+    parser.add_argument("--ways", default=TEXT, help="comma list of text, json, pyslurm (default: %(default)s)")
+    parser.add_argument("--parts", default="", help="comma list of parts, such as jobs,nodes (default: all)")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds before a command is killed")
+    parser.add_argument("--bin-dir", default="", help="folder of squeue and so on (default: $SLURM_HOME/bin, PATH)")
+    parser.add_argument("--conf", default="", help="the slurm.conf to use")
+    parser.add_argument("--cluster", default="", help="ask for another cluster of the same slurmdbd, as -M does")
+    options = parser.parse_args(argv)
+    options.ways = options.ways.split(",")
+    options.parts = [part for part in options.parts.split(",") if part]
+    known = {row.part for row in ROWS}
+    for word in options.ways:
+        if word not in (TEXT, JSON, PYSLURM):
+            parser.error("--ways: %r is none of text, json, pyslurm" % word)
+    for word in options.parts:
+        if word not in known:
+            parser.error("--parts: %r is none of %s" % (word, ", ".join(sorted(known))))
+    return options
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    options = _options(argv)
+    path = bin_path(options.bin_dir)
+    env = environment(options.conf, options.cluster)
+    answers = []
+    for row in ROWS:
+        if row.way in options.ways and (not options.parts or row.part in options.parts):
+            answers.append(answer(row, path, env, options.timeout))
+    json.dump(document(answers), sys.stdout)
+    sys.stdout.write("\n")
+    return 0 if any("error" not in one for one in answers) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
