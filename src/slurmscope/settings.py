@@ -75,7 +75,8 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rest_token: Annotated[
         str,
         Meta(
-            description="A JSON Web Token for slurmrestd (`scontrol token`). Empty: a socket that needs none, or one of the next two.",
+            description="A JSON Web Token for slurmrestd (`scontrol token`). "
+            "Empty: none is needed, or the file or the command gives it.",
             extra={"secret": True},
         ),
     ] = ""
@@ -165,9 +166,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class Prometheus(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: Annotated[
         str,
-        Meta(
-            description="Where Prometheus is, `http://…`: `slurmscope doctor` asks it whether it scrapes us. Empty: unknown."
-        ),
+        Meta(description="Where Prometheus is: `slurmscope doctor` asks it whether it scrapes us. Empty: unknown."),
     ] = ""
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster answered, in one document: what probe.py prints, what `slurmscope capture` writes, what `--from` reads.
+"""What a cluster answered, in one document: probe.py prints it, `slurmscope capture` writes it, `--from` reads it.
 
 The document is JSON, in a file usually compressed by gzip. Words of welcome that a login printed before it are passed
 over.
