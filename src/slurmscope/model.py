@@ -221,8 +221,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 class Partition(msgspec.Struct, frozen=True, gc=False):
     name: str
     state: str  # UP, DOWN, DRAIN or INACTIVE
-    default: bool
-    hidden: bool
+    default: bool | None
+    hidden: bool | None
     node_list: str
     nodes: int
     cpus: int
@@ -238,7 +238,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):
     name: str
-    state: str
+    state: str | None
     start_time: int
     end_time: int
     node_list: str
@@ -269,7 +269,7 @@ class Rpc(msgspec.Struct, frozen=True, gc=False):
     """How often a daemon was asked something, or by somebody, since its statistics began."""
 
     name: str
-    id: int
+    id: int | None
     calls: int
     seconds: float
 
@@ -294,8 +294,8 @@ class Backfill(msgspec.Struct, frozen=True, gc=False):
     jobs_since_cycle: int
     het_components: int
     last_when: int | None
-    last_depth: int
-    last_depth_tried: int
+    last_depth: int | None
+    last_depth_tried: int | None
     mean_depth_tried: float | None
     mean_queue_length: float | None
     last_table_size: int | None
@@ -373,7 +373,7 @@ class Controller(msgspec.Struct, frozen=True, gc=False):
 class Accounting(msgspec.Struct, frozen=True, gc=False):
     """slurmdbd, as `sacctmgr show stats` has it."""
 
-    time: int
+    time: int | None
     since: int
     rollup_last: int | None
     rollup_cycles: int | None

@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.slurm import associations, openapi, probe, pyslurm, statistics, text
+from slurmscope.slurm import associations, probe, pyslurm, statistics, text
+from slurmscope.slurm.openapi import jobs, nodes, reports
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT, Row
 from slurmscope.slurm.text import Marks, Parsed
 
@@ -226,27 +227,27 @@ def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
 
 
 _JSON = (
-    _by_json("jobs", openapi.parse_jobs, "squeue.json", {}),
-    _by_json("nodes", openapi.parse_nodes, "scontrol-nodes.json", {}),
-    _by_json("scheduler", openapi.parse_scheduler, "sdiag.json", {}),
-    _by_json("controllers", openapi.parse_controllers, "scontrol-ping.json", {}),
-    _by_json("partitions", openapi.parse_partitions, "scontrol-partitions.json", {}),
-    _by_json("reservations", openapi.parse_reservations, "scontrol-reservations.json", {}),
-    _by_json("licenses", openapi.parse_licenses, "scontrol-licenses.json", {}),
-    _by_json("shares", openapi.parse_shares, "sshare.json", {}),
-    _by_json("accounting", openapi.parse_accounting, "sacctmgr-stats.json", {}),
+    _by_json("jobs", jobs.parse_jobs, "squeue.json", {}),
+    _by_json("nodes", nodes.parse_nodes, "scontrol-nodes.json", {}),
+    _by_json("scheduler", reports.parse_scheduler, "sdiag.json", {}),
+    _by_json("controllers", reports.parse_controllers, "scontrol-ping.json", {}),
+    _by_json("partitions", nodes.parse_partitions, "scontrol-partitions.json", {}),
+    _by_json("reservations", nodes.parse_reservations, "scontrol-reservations.json", {}),
+    _by_json("licenses", nodes.parse_licenses, "scontrol-licenses.json", {}),
+    _by_json("shares", reports.parse_shares, "sshare.json", {}),
+    _by_json("accounting", reports.parse_accounting, "sacctmgr-stats.json", {}),
 )
 _REST = (
-    _by_rest("jobs", "/slurm/{version}/jobs", openapi.parse_jobs, "rest-jobs.json", {}),
-    _by_rest("nodes", "/slurm/{version}/nodes", openapi.parse_nodes, "rest-nodes.json", {}),
-    _by_rest("scheduler", "/slurm/{version}/diag", openapi.parse_scheduler, "rest-diag.json", {}),
-    _by_rest("controllers", "/slurm/{version}/ping", openapi.parse_controllers, "rest-ping.json", {}),
-    _by_rest("partitions", "/slurm/{version}/partitions", openapi.parse_partitions, "rest-partitions.json", {}),
-    _by_rest("reservations", "/slurm/{version}/reservations", openapi.parse_reservations, "rest-reservations.json", {}),
-    _by_rest("licenses", "/slurm/{version}/licenses", openapi.parse_licenses, "rest-licenses.json", {}),
-    _by_rest("shares", "/slurm/{version}/shares", openapi.parse_shares, "rest-shares.json", {}),
-    _by_rest("accounting", "/slurmdb/{version}/diag", openapi.parse_accounting, "rest-dbd-diag.json", {}),
-    _by_rest("config", "/slurm/{version}/ping", openapi.parse_config, "rest-ping.json", {}),
+    _by_rest("jobs", "/slurm/{version}/jobs", jobs.parse_jobs, "rest-jobs.json", {}),
+    _by_rest("nodes", "/slurm/{version}/nodes", nodes.parse_nodes, "rest-nodes.json", {}),
+    _by_rest("scheduler", "/slurm/{version}/diag", reports.parse_scheduler, "rest-diag.json", {}),
+    _by_rest("controllers", "/slurm/{version}/ping", reports.parse_controllers, "rest-ping.json", {}),
+    _by_rest("partitions", "/slurm/{version}/partitions", nodes.parse_partitions, "rest-partitions.json", {}),
+    _by_rest("reservations", "/slurm/{version}/reservations", nodes.parse_reservations, "rest-reservations.json", {}),
+    _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses, "rest-licenses.json", {}),
+    _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares, "rest-shares.json", {}),
+    _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting, "rest-dbd-diag.json", {}),
+    _by_rest("config", "/slurm/{version}/ping", reports.parse_config, "rest-ping.json", {}),
 )
 _PYSLURM = (
     _by_pyslurm("jobs", pyslurm.parse_jobs, {}),

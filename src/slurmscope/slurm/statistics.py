@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slurmscope.model import Accounting, Backfill, Cycles, Rpc, Scheduler
@@ -75,13 +75,17 @@ class _Report:
         return {key: int(value) for (where, key), value in self._pairs.items() if where == section}
 
     def rpcs(self, section: str) -> tuple[Rpc, ...]:
-        """One for each name: where users cannot be looked up, 22.05 calls every one of them `nobody`."""
-        found: dict[str, Rpc] = {}
-        for rpc in self._rpcs.get(section, ()):
-            if same := found.get(rpc.name):
-                rpc = Rpc(rpc.name, same.id, same.calls + rpc.calls, same.seconds + rpc.seconds)  # noqa: PLW2901
-            found[rpc.name] = rpc
-        return tuple(found.values())
+        return merged(self._rpcs.get(section, ()))
+
+
+def merged(rpcs: Iterable[Rpc]) -> tuple[Rpc, ...]:
+    """One for each name: where users cannot be looked up, 22.05 calls every one of them `nobody`."""
+    found: dict[str, Rpc] = {}
+    for rpc in rpcs:
+        if same := found.get(rpc.name):
+            rpc = Rpc(rpc.name, same.id, same.calls + rpc.calls, same.seconds + rpc.seconds)  # noqa: PLW2901
+        found[rpc.name] = rpc
+    return tuple(found.values())
 
 
 def _cycles(report: _Report, section: str, mean_depth: str) -> Cycles:

@@ -39,6 +39,16 @@ class Parsed(msgspec.Struct, Generic[T]):
     samples: list[tuple[str, str]] = []  # (what was wrong, the row), of the first few that were skipped
     memo: Mapping[bytes, Any] = {}  # rows and what they were read as, to be given to the next call
 
+    def skip(self, error: Exception, row: str) -> None:
+        self.skipped += 1
+        if len(self.samples) < _SAMPLES:
+            self.samples.append((f"{type(error).__name__}: {error}", row))
+
+    def check(self, found: int) -> None:
+        """Where not one row could be read, the answer is none."""
+        if self.skipped and not found:
+            raise Malformed(f"no row could be read, such as {self.samples[0][1][:200]!r}: {self.samples[0][0]}")
+
 
 class Malformed(ValueError):
     """An answer that is not what the command prints at all, so that there is nothing to keep of it."""
@@ -62,14 +72,11 @@ def read_rows(rows: Iterable[bytes], read: Callable[[str], T], memo: Mapping[byt
             try:
                 item = read(decode(row))
             except (ValueError, LookupError, ArithmeticError) as error:
-                parsed.skipped += 1
-                if len(parsed.samples) < _SAMPLES:
-                    parsed.samples.append((f"{type(error).__name__}: {error}", decode(row)))
+                parsed.skip(error, decode(row))
                 continue
         seen[row] = item
         found.append(item)
-    if parsed.skipped and not found:
-        raise Malformed(f"no row could be read, such as {parsed.samples[0][1][:200]!r}")
+    parsed.check(len(found))
     parsed.value = tuple(found)
     parsed.memo = seen
     return parsed
