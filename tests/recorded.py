@@ -7,12 +7,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.model import Snapshot
 from slurmscope.poll import Poll
-from slurmscope.settings import Settings
-from slurmscope.slurm.commands import COMMANDS, Command
-from slurmscope.slurm.source import TextSource
+from slurmscope.settings import Cluster
+from slurmscope.slurm.commands import BY_PART, Command
+from slurmscope.slurm.source import Way
 from slurmscope.slurm.text import Marks
 from slurmscope.slurm.transport import Output
 
@@ -27,12 +28,11 @@ class Recorded:
     def __init__(self, generation: str) -> None:
         self._folder = RECORDINGS / generation
 
-    async def run(self, command: Command, marks: Marks) -> Output:
-        data = (self._folder / command.recording).read_bytes()
-        if command.part == "jobs":
-            data = data.replace(MARKS.field.encode(), marks.field.encode())
-            data = data.replace(MARKS.end.encode(), marks.end.encode())
-        return Output(data, "", 0.0)
+    async def run(self, command: Command) -> Output:
+        return Output((self._folder / command.recording).read_bytes(), MARKS, command.argv)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
 
 
 def read(generation: str, now: float | None = None) -> tuple[Snapshot, Pages]:
@@ -41,8 +41,10 @@ def read(generation: str, now: float | None = None) -> tuple[Snapshot, Pages]:
 
     async def look() -> tuple[Snapshot, Pages]:
         pages = Pages(clock=lambda: when)
-        poll = Poll(TextSource(Recorded(generation)), Settings(), pages.publish, clock=lambda: when)
-        pages.costs, pages.up = poll.costs, lambda: poll.up
+        source = Way("text", Recorded(generation))
+        poll = Poll(source, Cluster(), pages.publish, clock=lambda: when)
+        pages.source, pages.up = source, lambda: poll.up
+        Book([pages])  # as in a server: the default page is made ready at each poll
         await poll.once()
         return poll.snapshot, pages
 
@@ -57,7 +59,7 @@ def recorded_at(generation: str) -> float:
 def commands(generation: str, folder: Path) -> Path:
     """A folder of programs that answer with a recording, for those who must start a process."""
     programs: dict[str, list[str]] = {}
-    for command in COMMANDS:
+    for command in BY_PART.values():
         name, *arguments = command.argv
         answer = f"cat {RECORDINGS / generation / command.recording}"
         if command.part == "jobs":

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""A page for whoever opens the address in a browser: how the cluster is, what is served, and whether it is well."""
+"""A page for whoever opens the address in a browser: how the clusters are, what is served, and whether it is well."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
 from html import escape
+from urllib.parse import quote
 
 from slurmscope import __version__
-from slurmscope.metrics.pages import Pages
+from slurmscope.metrics.book import Issue
+from slurmscope.metrics.pages import Edition
 from slurmscope.metrics.view import gpu_type
 from slurmscope.model import PARTS, Node, Snapshot
 
@@ -21,18 +23,48 @@ _PROFILES = {
 }
 
 
-def home(pages: Pages) -> str:
-    snapshot = pages.snapshot
+def home(issue: Issue) -> str:
+    editions = issue.editions
     links = "".join(f'<li><a href="metrics/{name}">/metrics/{name}</a> {told}' for name, told in _PROFILES.items())
-    return _PAGE.format(
-        cluster=escape(snapshot.cluster or "no cluster yet"),
-        state="answers" if pages.up() else "does not answer",
-        mark="up" if pages.up() else "down",
-        overview=_overview(snapshot),
-        links=links,
-        rows="".join(_row(snapshot, name) for name in PARTS),
-        version=__version__,
-    )
+    served = _SERVED.format(links=links)
+    if len(editions) == 1:
+        title = _name(editions[0])
+        content = f"<h1>{title}</h1>{_state(editions[0])}{served}<h2>What is read</h2>{_read(editions[0])}"
+    else:
+        title = f"{len(editions)} clusters"
+        index = "".join(_entry(edition) for edition in editions)
+        sections = "".join(_section(edition, at in issue.left_out) for at, edition in enumerate(editions))
+        content = f"<h1>{title}</h1><table class=index>{index}</table>{served}{sections}"
+    return _PAGE.format(title=title, content=content, version=__version__)
+
+
+def _name(edition: Edition) -> str:
+    return escape(edition.snapshot.cluster or "no cluster yet")
+
+
+def _answers(edition: Edition) -> str:
+    mark, told = ("up", "answers") if edition.up else ("down", "does not answer")
+    return f"<span class={mark}>slurmctld {told}</span>"
+
+
+def _state(edition: Edition) -> str:
+    return f"<p>{_answers(edition)}{_overview(edition.snapshot)}"
+
+
+def _entry(edition: Edition) -> str:
+    """A cluster in the index of several."""
+    link = f'<a href="#{quote(edition.snapshot.cluster)}">{_name(edition)}</a>'
+    return f"<tr><th scope=row>{link}<td>{_answers(edition)}<td>{_jobs(edition.snapshot)}"
+
+
+def _section(edition: Edition, left_out: bool) -> str:
+    told = _LEFT_OUT if left_out else ""
+    head = f'<h2 id="{escape(edition.snapshot.cluster)}">{_name(edition)}</h2>'
+    return f"<section>{head}{told}{_state(edition)}<h3>What is read</h3>{_read(edition)}</section>"
+
+
+def _read(edition: Edition) -> str:
+    return _READ.format(rows="".join(_row(edition.snapshot, name) for name in PARTS))
 
 
 def _age(when: float | None) -> str:
@@ -46,8 +78,8 @@ def _row(snapshot: Snapshot, name: str) -> str:
 
 
 def _overview(snapshot: Snapshot) -> str:
-    nodes, jobs = snapshot.nodes.value, snapshot.jobs.value
-    if nodes is None or jobs is None:
+    nodes = snapshot.nodes.value
+    if nodes is None or snapshot.jobs.value is None:
         return "<p>Nothing was read yet."
     states = Counter(_condition(node) for node in nodes)
     cpus = {
@@ -59,13 +91,19 @@ def _overview(snapshot: Snapshot) -> str:
     for node in nodes:
         for kind, uses in node.gpu_use().items():
             gpus[kind].update(uses)
-    running = sum(job.tasks for job in jobs if job.holding)
-    waiting = sum(job.tasks for job in jobs if job.waiting)
     bars = [_bar("Nodes", states), _bar("CPUs", cpus)]
     bars += [_bar(f"GPUs {gpu_type(kind)}", uses) for kind, uses in sorted(gpus.items())]
+    return f"<p class=big>{_jobs(snapshot)}<table class=bars>{''.join(bars)}</table>"
+
+
+def _jobs(snapshot: Snapshot) -> str:
+    jobs = snapshot.jobs.value
+    if jobs is None:
+        return ""
+    running = sum(job.tasks for job in jobs if job.holding)
+    waiting = sum(job.tasks for job in jobs if job.waiting)
     age = _age(snapshot.jobs.time)
-    told = f"<p class=big><b>{running:,}</b> jobs run, <b>{waiting:,}</b> wait <small>({age})</small>"
-    return told + "<table class=bars>" + "".join(bars) + "</table>"
+    return f"<b>{running:,}</b> jobs run, <b>{waiting:,}</b> wait <small>({age})</small>"
 
 
 def _condition(node: Node) -> str:
@@ -87,7 +125,7 @@ def _bar(label: str, counts: dict[str, int]) -> str:
 
 _PAGE = """<!doctype html>
 <html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<title>slurmscope · {cluster}</title>
+<title>slurmscope · {title}</title>
 <style>
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
@@ -97,6 +135,8 @@ th, td {{ text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px so
 thead th {{ font-weight: 600 }}
 .up::before {{ content: "● "; color: #2a9d57 }}
 .down::before {{ content: "▲ "; color: #c8372d }}
+section {{ margin-top: 3rem }}
+.index {{ width: auto }}
 td:nth-child(-n+4) {{ white-space: nowrap }}
 .bars td {{ white-space: normal }}
 .big {{ font-size: 1.3rem }}
@@ -108,15 +148,20 @@ td:nth-child(-n+4) {{ white-space: nowrap }}
 .other, .unavailable {{ background: repeating-linear-gradient(45deg, #999 0 4px, #666 4px 8px) }}
 small {{ opacity: .7 }}
 </style>
-<h1>{cluster}</h1>
-<p class={mark}>slurmctld {state}
-{overview}
+{content}
+<p><small>slurmscope {version} · this page is of the moment it was opened</small>
+"""
+_SERVED = """
 <p><a href="metrics">/metrics</a> is the page for Prometheus. Others:
 <ul>{links}</ul>
-<h2>What is read</h2>
+"""
+_READ = """
 <div style="overflow-x: auto"><table>
 <thead><tr><th>part<th>read<th>took<th>by<th>trouble</thead>
 {rows}
 </table></div>
-<p><small>slurmscope {version} · this page is of the moment it was opened</small>
+"""
+_LEFT_OUT = """
+<p class=down>Another cluster has the same name, so that this one is on no page of metrics. Give each a name of its own
+in the settings: <code>[clusters.NAME]</code>.
 """

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any
 
 from slurmscope.auth import Guard
 from slurmscope.home import home
 from slurmscope.logs import fields
 from slurmscope.metrics import catalogue
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.exposition import OPENMETRICS, TEXT
 from slurmscope.metrics.pages import Pages
 from slurmscope.poll import FAST_PARTS
@@ -42,8 +43,8 @@ def plain(status: int, text: str, headers: Headers | None = None) -> Answer:
 class App:
     """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`."""
 
-    def __init__(self, pages: Pages, guard: Guard) -> None:
-        self._pages = pages
+    def __init__(self, clusters: Sequence[Pages], guard: Guard) -> None:
+        self._book = Book(clusters)
         self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +53,7 @@ class App:
         if not scope["path"].startswith("/metrics"):
             await self._serve(scope, send)
             return
-        requests = self._pages.requests
+        requests = self._book.requests
         requests.in_flight += 1
         try:
             status = await self._serve(scope, send)
@@ -90,7 +91,7 @@ class App:
     async def _guarded(self, path: str, headers: dict[str, str]) -> Answer:
         """What tells of people, and so is only for those who are let in."""
         if path == "/":
-            return Answer(200, home(self._pages).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+            return Answer(200, home(self._book.issue).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")
         if path != "/metrics" and profile not in catalogue.PROFILES:
             there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES)))
@@ -98,16 +99,24 @@ class App:
         return await self._metrics(profile, headers)
 
     def _ready(self) -> Answer:
-        """Ready once there is something to show; a slurmctld that goes down later does not change that."""
-        snapshot = self._pages.snapshot
-        waiting = [part for part in FAST_PARTS if snapshot.part(part).value is None]
+        """Ready once there is a cluster to show; a slurmctld that goes down later does not change that."""
+        snapshots = [edition.snapshot for edition in self._book.issue.editions]
         # errors may name paths and hosts: they are on the first page and in the log
-        return plain(503, f"not read yet: {', '.join(waiting)}") if waiting else plain(200, "ready")
+        missing = [[part for part in FAST_PARTS if one.part(part).value is None] for one in snapshots]
+        told = [
+            ", ".join(parts) if len(snapshots) == 1 else f"{one.cluster or 'no name'} ({', '.join(parts)})"
+            for one, parts in zip(snapshots, missing, strict=True)
+            if parts
+        ]
+        lines = ["ready"] if len(told) < len(snapshots) else []
+        if told:
+            lines.append(f"not read yet: {', '.join(told)}")
+        return plain(200 if lines[0] == "ready" else 503, "\n".join(lines))
 
     async def _metrics(self, profile: str, headers: dict[str, str]) -> Answer:
         openmetrics = wants_openmetrics(headers.get("accept", ""))
         gzip = accepts_gzip(headers.get("accept-encoding", ""))
-        body = await self._pages.body(profile, openmetrics=openmetrics, gzip=gzip)
+        body = await self._book.body(profile, openmetrics=openmetrics, gzip=gzip)
         more: Headers = [(b"vary", b"Accept, Accept-Encoding")]
         if gzip:
             more.append((b"content-encoding", b"gzip"))

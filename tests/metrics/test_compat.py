@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from slurmscope.metrics import catalogue
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.compat.states import WORDS, long_word
 from slurmscope.metrics.exposition import Topic, render
 from slurmscope.metrics.pages import Pages
@@ -353,7 +354,7 @@ LIMITS = (
 
 def snapshot(**parts: Any) -> Snapshot:
     """A snapshot with these parts read, and no other."""
-    return Snapshot(cluster="c1", **{name: Part(value, NOW, "test") for name, value in parts.items()})
+    return Snapshot(cluster="c1", **{name: Part(value, NOW, "test", 0.25) for name, value in parts.items()})
 
 
 EVERYTHING: dict[str, Any] = {
@@ -373,13 +374,24 @@ EVERYTHING: dict[str, Any] = {
 FULL = snapshot(**EVERYTHING)
 
 
+class Asked(msgspec.Struct):
+    costs: dict[tuple[str, str], Cost] = {}
+    fallbacks: dict[tuple[str, str], int] = {}
+
+
+# every part was asked for twice: once in vain, and then another way
+ASKED = Asked({(part, "json"): Cost(runs=1, failures=1) for part in PARTS})
+ASKED.costs.update({(part, "text"): Cost(runs=1, rows_skipped=3) for part in PARTS})
+
+
 def page(profile: str, shown: Snapshot, *, openmetrics: bool = False, top: int = 100) -> str:
     async def serve() -> list[bytes]:
         pages = Pages(top=top, clock=lambda: NOW)
-        pages.costs = {part: Cost(runs=2, failures=1, last_seconds=0.25, rows_skipped=3) for part in PARTS}
-        pages.requests.total[200] = 7
+        pages.source = ASKED
+        book = Book([pages])
+        book.requests.total[200] = 7
         await pages.publish(shown, frozenset(PARTS))
-        return await pages.body(profile, openmetrics=openmetrics, gzip=False)
+        return await book.body(profile, openmetrics=openmetrics, gzip=False)
 
     return b"".join(asyncio.run(serve())).decode()
 
@@ -410,11 +422,10 @@ def samples(profile: str, shown: Snapshot, *, top: int = 100) -> Samples:
 
 
 def view_of(shown: Snapshot, top: int = 100) -> View:
-    costs = {part: Cost() for part in PARTS}
     return View(
         shown,
         Tally(from_zero=False),
-        costs,
+        Asked(),
         Requests(total={}),
         NOW,
         up=True,
@@ -845,6 +856,6 @@ def test_an_empty_cluster_is_told_with_zeros(profile: str) -> None:
 
 def test_nothing_was_run_yet() -> None:
     exporter = next(topic for topic in TOPICS if topic.name == "rivosinc exporter")
-    text = render(exporter, view_of(Snapshot()), "", openmetrics=False).decode()
+    text = render(exporter, view_of(Snapshot()), "", openmetrics=False).plain.decode()
     assert "scrape_duration" not in text
     assert 'job_scrape_errors{cluster=""} 0\n' in text

@@ -38,7 +38,7 @@ def one(value: object, labels: tuple[str, ...] = ("job",), kind: str = GAUGE, na
 
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_any_label_is_read_back(first: str, cluster: str) -> None:
-    page = render(one(1, (first,)), VIEW, cluster, openmetrics=False).decode()
+    page = render(one(1, (first,)), VIEW, cluster, openmetrics=False).plain.decode()
     ((sample,),) = [family.samples for family in read_text(page)]
     safe = first.encode("utf-8", "backslashreplace").decode()
     assert sample.labels["l0"] == safe
@@ -47,36 +47,36 @@ def test_any_label_is_read_back(first: str, cluster: str) -> None:
 
 @given(st.integers(-(2**62), 2**62) | st.floats())
 def test_any_number_is_read_back(value: float) -> None:
-    page = render(one(value), VIEW, "c", openmetrics=False).decode()
+    page = render(one(value), VIEW, "c", openmetrics=False).plain.decode()
     ((sample,),) = [family.samples for family in read_text(page)]
     assert float(sample.value) == float(value) or (math.isnan(value) and math.isnan(sample.value))
 
 
 def test_unknown_is_left_out_and_a_family_without_samples_says_nothing() -> None:
-    assert render(one(None), VIEW, "c", openmetrics=False) == b""
+    assert render(one(None), VIEW, "c", openmetrics=False).plain == b""
 
 
 def test_a_topic_of_a_part_that_was_never_read_says_nothing() -> None:
     unread = Topic("some", "unread", frozenset(), one(0).families)
-    assert render(unread, VIEW, "c", openmetrics=False) == b""
+    assert render(unread, VIEW, "c", openmetrics=False).plain == b""
 
 
 def test_the_text_format() -> None:
-    page = render(one(3, ("a",)), VIEW, "c", openmetrics=False)
+    page = render(one(3, ("a",)), VIEW, "c", openmetrics=False).plain
     assert page == b'# HELP slurm_x What it is.\n# TYPE slurm_x gauge\nslurm_x{cluster="c",l0="a"} 3\n'
 
 
 def test_a_counter_in_both_formats() -> None:
     counter = one(3, (), COUNTER, "slurm_x_total")
-    assert b"# TYPE slurm_x_total counter\nslurm_x_total{" in render(counter, VIEW, "c", openmetrics=False)
-    page = render(counter, VIEW, "c", openmetrics=True)
+    assert b"# TYPE slurm_x_total counter\nslurm_x_total{" in render(counter, VIEW, "c", openmetrics=False).plain
+    page = render(counter, VIEW, "c", openmetrics=True).plain
     assert b"# TYPE slurm_x counter\nslurm_x_total{" in page
     ((family,),) = [list(read_openmetrics(page.decode() + "# EOF\n"))]
     assert (family.type, family.samples[0].value) == ("counter", 3)
 
 
 def test_an_older_counter_without_the_suffix_is_legal_openmetrics() -> None:
-    page = render(one(3, (), COUNTER, "slurm_old_error"), VIEW, "c", openmetrics=True).decode()
+    page = render(one(3, (), COUNTER, "slurm_old_error"), VIEW, "c", openmetrics=True).plain.decode()
     assert [family.type for family in read_openmetrics(page + "# EOF\n")] == ["unknown"]
 
 
@@ -86,7 +86,7 @@ def test_a_histogram_adds_up(values: list[float]) -> None:
     found = Histogram.empty(bounds)
     for value in values:
         found.observe(value)
-    page = render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=False).decode()
+    page = render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=False).plain.decode()
     samples = {
         (sample.name, sample.labels.get("le")): sample.value for family in read_text(page) for sample in family.samples
     }
@@ -95,7 +95,9 @@ def test_a_histogram_adds_up(values: list[float]) -> None:
         assert samples["slurm_x_bucket", name] == sum(value <= bound for value in values)
     assert samples["slurm_x_count", None] == len(values)
     assert samples["slurm_x_sum", None] == pytest.approx(sum(values))
-    list(read_openmetrics(render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=True).decode() + "# EOF\n"))
+    list(
+        read_openmetrics(render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=True).plain.decode() + "# EOF\n")
+    )
 
 
 @given(st.lists(st.binary(max_size=2000), max_size=5), st.binary(max_size=200))

@@ -17,6 +17,7 @@ import pytest
 from recorded import GENERATIONS, read
 
 from slurmscope.metrics import catalogue
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -25,7 +26,7 @@ _PASSING = re.compile(r"^(# \w+ )?(process_|slurm_command_|slurm_children_|slurm
 
 
 def steady(pages: Pages, profile: str) -> str:
-    page = b"".join(asyncio.run(pages.body(profile, openmetrics=False, gzip=False))).decode()
+    page = b"".join(asyncio.run(Book([pages]).body(profile, openmetrics=False, gzip=False))).decode()
     return "".join(line for line in page.splitlines(keepends=True) if not _PASSING.match(line))
 
 

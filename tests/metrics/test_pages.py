@@ -12,18 +12,19 @@ import pytest
 from recorded import read
 
 from slurmscope.metrics import catalogue
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.metrics.view import View
 from slurmscope.model import PARTS, Job, Part, Snapshot
 
 
 def page_of(pages: Pages, profile: str = "slurmscope") -> str:
-    return b"".join(asyncio.run(pages.body(profile, openmetrics=False, gzip=False))).decode()
+    return b"".join(asyncio.run(Book([pages]).body(profile, openmetrics=False, gzip=False))).decode()
 
 
 def published(snapshot: Snapshot, fresh: frozenset[str] = frozenset(PARTS), top: int = 100) -> Pages:
     pages = Pages(clock=lambda: 1000.0, top=top)
-    pages.costs = read("24.11")[1].costs
+    pages.source = read("24.11")[1].source
     asyncio.run(pages.publish(snapshot, fresh))
     return pages
 
@@ -95,7 +96,7 @@ def test_a_reservation_counts_while_its_window_is_open() -> None:
     when = [(one.start_time + one.end_time) / 2 for one in windows.values()]
     for moment, name in zip(when, windows, strict=True):
         pages = Pages(clock=lambda moment=moment: moment)  # type: ignore[misc]
-        pages.costs = read("24.11")[1].costs
+        pages.source = read("24.11")[1].source
         asyncio.run(pages.publish(snapshot, frozenset(PARTS)))
         active = values(page_of(pages), "slurm_reservation_active")
         assert active[f'cluster="lab24",reservation="{name}"'] == 1
@@ -119,6 +120,7 @@ def test_publishing_and_serving_at_once() -> None:
     """Pages that nobody asked for before are asked for while a poll is being rendered."""
     snapshot, _ = read("24.11")
     pages = published(snapshot)
+    book = Book([pages])
 
     async def both() -> None:
         async def publish() -> None:
@@ -127,7 +129,7 @@ def test_publishing_and_serving_at_once() -> None:
 
         async def serve(profile: str, openmetrics: bool) -> None:
             for _ in range(20):
-                body = b"".join(await pages.body(profile, openmetrics=openmetrics, gzip=False))
+                body = b"".join(await book.body(profile, openmetrics=openmetrics, gzip=False))
                 assert body.count(b"slurm_") > 50
 
         asks = [serve(profile, opened) for profile in catalogue.NAMES for opened in (False, True)]

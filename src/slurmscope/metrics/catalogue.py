@@ -20,6 +20,7 @@ OWN: tuple[Topic[View], ...] = (
     policy.LICENSES,
     policy.RESERVATIONS,
     health.TOPIC,
+    health.SERVICE,
     health.PROCESS,
 )
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families of metrics, and the bytes that Prometheus reads.
 
-A page is a row of chunks. A chunk is rendered when one of the parts that it is made of was read anew, and is then
-served as it is, plain or compressed, to any number of scrapers. Only the last chunk of a page is made for each
-request: the ages of the data and what this process uses.
+What a topic says of one cluster is a block, rendered when one of the parts that it is made of was read anew. A page is
+a row of chunks, one for each topic: the blocks of all clusters, joined family by family. A chunk is made when one of its
+blocks is new, and is then served as it is, plain or compressed, to any number of scrapers. Only the last chunk of a page
+is made for each request: the ages of the data and what this process uses.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Topic(msgspec.Struct, Generic[V], frozen=True):
     of: str | None  # a part of the snapshot; None: made for each request
     also: frozenset[str]  # other parts that change what is said
     families: tuple[Family[V], ...]
+    common: bool = False  # of this process and not of a cluster: said once, however many clusters there are
 
     def changes_with(self, fresh: frozenset[str]) -> bool:
         return self.of in fresh or not self.also.isdisjoint(fresh)
@@ -117,15 +119,19 @@ def _histogram_lines(name: str, labels: str, found: Histogram) -> Iterable[str]:
     yield f"{name}_sum{{{labels}}} {_number(found.sum)}\n"
 
 
-def _family_lines(family: Family[V], view: V, cluster: str, openmetrics: bool) -> list[str]:
-    name, kind, told = family.name, family.type, family.help
-    shown = name
+def _head(family: Family[V], openmetrics: bool) -> str:
+    shown, kind = family.name, family.type
     if openmetrics and kind == COUNTER:
         # there a counter's family is named without the suffix that its samples must have
-        shown = name.removesuffix("_total")
-        if shown == name:
+        shown = family.name.removesuffix("_total")
+        if shown == family.name:
             kind = "unknown"
-    lines = [f"# HELP {shown} {told}\n# TYPE {shown} {kind}\n"]
+    return f"# HELP {shown} {family.help}\n# TYPE {shown} {kind}\n"
+
+
+def _lines(family: Family[V], view: V, cluster: str) -> list[str]:
+    name = family.name
+    lines: list[str] = []
     first = f'cluster="{_escape(cluster)}"'
     template = "".join(
         (
@@ -147,17 +153,47 @@ def _family_lines(family: Family[V], view: V, cluster: str, openmetrics: bool) -
             pairs = zip(family.labels, labels, strict=True)
             text = ",".join((first, *(f'{label}="{_escape(one)}"' for label, one in pairs)))
             lines.extend(_histogram_lines(name, text, value))
-    return lines if len(lines) > 1 else []  # a family without samples says nothing
+    return lines
 
 
-def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> bytes:
+class Block(msgspec.Struct, Generic[V], frozen=True):
+    """What a topic says of one cluster, and where in it each family is, so that others' samples can go between."""
+
+    topic: Topic[V]
+    plain: bytes
+    spans: tuple[tuple[int, int, int], ...]  # of each family: where its head and its samples begin, and where it ends
+
+
+def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> Block[V]:
     if topic.of is not None and not view.known(topic.of):
-        return b""
-    lines: list[str] = []
+        return Block(topic, b"", ())
+    pieces: list[bytes] = []
+    spans: list[tuple[int, int, int]] = []
+    start = 0
     for family in topic.families:
-        lines += _family_lines(family, view, cluster, openmetrics)
-    # what is in a name may be anything, but a page is UTF-8
-    return "".join(lines).encode("utf-8", "backslashreplace")
+        # what is in a name may be anything, but a page is UTF-8
+        samples = "".join(_lines(family, view, cluster)).encode("utf-8", "backslashreplace")
+        head = _head(family, openmetrics).encode() if samples else b""  # a family without samples says nothing
+        pieces += (head, samples)
+        end = start + len(head) + len(samples)
+        spans.append((start, start + len(head), end))
+        start = end
+    return Block(topic, b"".join(pieces), tuple(spans))
+
+
+def join(blocks: Iterable[Block[V]]) -> bytes:
+    """The blocks of one topic as one: the samples of a family stand together, under one head."""
+    telling = [block for block in blocks if block.plain]
+    if len(telling) < 2:
+        return telling[0].plain if telling else b""
+    pieces: list[memoryview] = []
+    for family in zip(*(block.spans for block in telling), strict=True):
+        headed = False
+        for block, (start, samples, end) in zip(telling, family, strict=True):
+            if samples < end:
+                pieces.append(memoryview(block.plain)[samples if headed else start : end])
+                headed = True
+    return b"".join(pieces)
 
 
 class Chunk:

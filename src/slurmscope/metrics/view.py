@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
+from typing import Protocol
 
 import msgspec
 
@@ -131,6 +132,20 @@ def reason_label(reason: str | None) -> str:
     return (reason or "None").partition(",")[0].partition(":")[0]
 
 
+class Ledger(Protocol):
+    """Who reads the cluster, as far as it keeps count of that: a Source of slurmscope.slurm."""
+
+    @property
+    def costs(self) -> Mapping[tuple[str, str], Cost]:
+        """By part and by the command (or the like) that was asked."""
+        ...
+
+    @property
+    def fallbacks(self) -> Mapping[tuple[str, str], int]:
+        """By part and way: how often another way had to stand in."""
+        ...
+
+
 class Requests(msgspec.Struct):
     """What was asked of this process over HTTP."""
 
@@ -145,7 +160,7 @@ class View:
         self,
         snapshot: Snapshot,
         tally: Tally,
-        costs: dict[str, Cost],
+        source: Ledger,
         requests: Requests,
         now: float,
         *,
@@ -157,7 +172,7 @@ class View:
     ) -> None:
         self.snapshot = snapshot
         self.tally = tally
-        self.costs = costs
+        self.source = source
         self.requests = requests
         self.now = now
         self.up = up
@@ -246,6 +261,10 @@ class View:
             name: [] if name in closed else [node for node in nodes if node.name in room]
             for name, nodes in self.nodes_of.items()
         }
+
+    def spent(self, part: str, value: Callable[[Cost], int]) -> int:
+        """What a part has cost, whoever was asked for it."""
+        return sum(value(cost) for (one, _), cost in self.source.costs.items() if one == part)
 
     def age(self, part: str) -> float | None:
         time = self.snapshot.part(part).time

@@ -16,7 +16,7 @@ from slurmscope.metrics.compat.samples import Samples, capped, micros, of_schedu
 from slurmscope.metrics.compat.states import BUSY_WORDS, WORDS, word_of
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
 from slurmscope.metrics.view import OTHER, Amount, Amounts, View, reason_label
-from slurmscope.model import HOLDING_STATES, JOB_STATES, PENDING, RUNNING, WAITING_STATES, Cost, License, Node, Rpc
+from slurmscope.model import HOLDING_STATES, JOB_STATES, PENDING, RUNNING, WAITING_STATES, License, Node, Rpc
 from slurmscope.slurm.commands import BY_PART
 
 # --- nodes ----------------------------------------------------------------------------------------------------
@@ -290,22 +290,23 @@ LIMITS: Topic[View] = Topic(
 # --- the exporter itself --------------------------------------------------------------------------------------
 
 
-def _cost(part: str, value: Callable[[Cost], float | None]) -> Samples:
-    return lambda view: [((), value(view.costs[part]))] if part in view.costs else ()
+def _took(view: View, part: str) -> float | None:
+    asked = view.spent(part, lambda cost: cost.runs)
+    return round(view.snapshot.part(part).seconds * 1000, 3) if asked else None
 
 
 def _duration(name: str, part: str) -> Family[View]:
     # the format of squeue is long and has marks in it that are new with each run
     command = " ".join("…" if "{" in arg else arg for arg in BY_PART[part].argv)
     told = f"How long the command [{command}] took, in milliseconds."
-    return Family(
-        name, GAUGE, told, (), _cost(part, lambda cost: round(cost.last_seconds * 1000, 3) if cost.runs else None)
-    )
+    return Family(name, GAUGE, told, (), lambda view: [((), _took(view, part))])
 
 
 def _errors(name: str, part: str) -> Family[View]:
     told = f"Failures of [{BY_PART[part].argv[0]}], and rows of its output that could not be read ({part})."
-    return Family(name, COUNTER, told, (), _cost(part, lambda cost: cost.failures + cost.rows_skipped))
+    return Family(
+        name, COUNTER, told, (), lambda view: [((), view.spent(part, lambda cost: cost.failures + cost.rows_skipped))]
+    )
 
 
 def _requests(view: View) -> Iterable[Sample]:
@@ -329,9 +330,18 @@ EXPORTER: Topic[View] = Topic(
         _errors("slurm_lic_scrape_error", "licenses"),
         _duration("slurm_limit_scrape_duration", "limits"),
         _errors("slurm_account_collect_error", "limits"),
+    ),
+)
+
+REQUESTS: Topic[View] = Topic(
+    "rivosinc requests",
+    None,
+    frozenset(),
+    (
         Family("promhttp_metric_handler_requests_total", COUNTER, "Total number of scrapes by HTTP status code.", ("code",), _requests),
         Family("promhttp_metric_handler_requests_in_flight", GAUGE, "Current number of scrapes being served.", (), lambda view: [((), view.requests.in_flight)]),
     ),
+    common=True,
 )  # fmt: skip
 
-TOPICS: tuple[Topic[View], ...] = (NODES, JOBS, DIAGNOSTICS, LICENSES, LIMITS, EXPORTER)
+TOPICS: tuple[Topic[View], ...] = (NODES, JOBS, DIAGNOSTICS, LICENSES, LIMITS, EXPORTER, REQUESTS)
