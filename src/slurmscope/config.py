@@ -6,23 +6,21 @@ Later sources win. `describe` gives the tree to the documentation and `rows` a l
 """
 
 import difflib
-import ipaddress
-import json
-import math
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import inspect as types
 
-from slurmscope import auth
 from slurmscope import dotenv as dotenv_file
-from slurmscope.settings import Settings
+from slurmscope import notation
+from slurmscope.checks import ADDRESS_WORDS, Found, WrongError, address, checked
+from slurmscope.fields import CLUSTERS, CLUSTERS_FIELD, FIELDS, OF_A_CLUSTER, SECTIONS, Field
+from slurmscope.settings import Cluster, Poll, Settings, Slurm
 
 PLACES = (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
 """Where the TOML file is looked for when none is named."""
@@ -32,6 +30,12 @@ _CONFIG = "SLURMSCOPE_CONFIG"
 # the integration tests are steered by variables of their own
 _LAB_PREFIX = "SLURMSCOPE_LAB"
 _MASK = "********"
+
+_VARIABLES = {_PREFIX + key.replace(".", "_").upper(): key for key in FIELDS}
+_ALIASES = {field.alias: key for key, field in FIELDS.items() if field.alias}
+# it becomes a label, and is typed on command lines
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_TOKENS = ("slurm.rest_token", "slurm.rest_token_file", "slurm.rest_token_command")
 
 
 class ConfigError(Exception):
@@ -45,7 +49,7 @@ class ConfigError(Exception):
 class Config(msgspec.Struct, frozen=True):
     settings: Settings
     origins: dict[str, str]
-    """Where each setting, by dotted key, has its value from."""
+    """Where each setting, by dotted key, has its value from. Of a cluster's, those that it does not inherit."""
     ignored: tuple[str, ...] = ()
     """Files of the current folder that were not read, with the reason."""
 
@@ -62,102 +66,43 @@ class Setting(NamedTuple):
     description: str
 
 
-class _Field(NamedTuple):
-    """A setting as its section declares it."""
-
-    hint: Any
-    type: types.Type
-    words: str
-    default: object
-    alias: str | None
-    secret: bool
-    description: str
-
-
-class _Found(NamedTuple):
-    """A value as a source gives it; from anywhere but TOML it is text."""
-
-    value: object
-    origin: str
-    text: bool
-
-
-def _words(type_: types.Type, hint: Any) -> str:
-    match type_:
-        case types.BoolType():
-            return "true or false"
-        case types.IntType() | types.FloatType():
-            words = "a whole number" if isinstance(type_, types.IntType) else "a number"
-            if type_.ge is not None:
-                words += f" of at least {type_.ge:g}"
-            if type_.gt is not None:
-                words += f" above {type_.gt:g}"
-            return words
-        case types.LiteralType():
-            # in the order they were declared, which msgspec does not keep
-            return "one of " + ", ".join(get_args(get_args(hint)[0]))
-        case types.ListType():
-            return "a list of text"
-        case types.DictType():
-            return "a table of text"
-        case _:
-            return "text"
-
-
-def _declared() -> dict[str, _Field]:
-    found = {}
-    for section in msgspec.structs.fields(Settings):
-        hints = get_type_hints(section.type, include_extras=True)
-        defaults = section.type()
-        for name, hint in hints.items():
-            meta = types.type_info(hint)
-            assert isinstance(meta, types.Metadata), name
-            found[f"{section.name}.{name}"] = _Field(
-                hint=hint,
-                type=meta.type,
-                words=_words(meta.type, hint),
-                default=getattr(defaults, name),
-                alias=(meta.extra or {}).get("alias"),
-                secret=(meta.extra or {}).get("secret", False),
-                description=(meta.extra_json_schema or {})["description"],
-            )
-    return found
-
-
-_FIELDS = _declared()
-_SECTIONS = tuple(field.name for field in msgspec.structs.fields(Settings))
-_VARIABLES = {_PREFIX + key.replace(".", "_").upper(): key for key in _FIELDS}
-_ALIASES = {field.alias: key for key, field in _FIELDS.items() if field.alias}
-
-
 def describe() -> list[Setting]:
-    """Every setting, in the order of the file."""
-    names: dict[str, list[str]] = {key: [] for key in _FIELDS}
+    """Every setting, in the order of the file; all the clusters' sections as one."""
+    names: dict[str, list[str]] = {key: [] for key in FIELDS}
     for variable, key in [*_VARIABLES.items(), *_ALIASES.items()]:
         names[key].append(variable)
-    return [
-        Setting(key, field.words, _notation(field.default), tuple(names[key]), field.description)
-        for key, field in _FIELDS.items()
+    found = [
+        Setting(key, field.words, notation.toml(field.default), tuple(names[key]), field.description)
+        for key, field in FIELDS.items()
     ]
+    clusters = Setting(f"{CLUSTERS}.NAME", "a section", "{}", (), CLUSTERS_FIELD.description)
+    return [*found, clusters]
 
 
 def rows(config: Config) -> list[tuple[str, str, str]]:
-    """Key, value in TOML's notation with the secrets masked, and origin of every setting."""
-    found = []
-    for key, field in _FIELDS.items():
-        value = _get(config.settings, key)
-        if field.secret:
-            value = dict.fromkeys(value, _MASK) if isinstance(value, dict) else [_MASK for _ in value]
-        found.append((key, _notation(value), config.origins[key]))
+    """Key, value in TOML's notation with the secrets masked, and origin of every setting.
+
+    Of a cluster's settings, those that are not as [slurm] and [poll] have them.
+    """
+    settings = config.settings
+    found = [(key, _masked(field, _get(settings, key)), config.origins[key]) for key, field in FIELDS.items()]
+    for name, cluster in settings.clusters.items():
+        table = _table(name)
+        own = [
+            (f"{table}.{short}", _masked(FIELDS[key], _get(cluster, key)), config.origins[f"{table}.{short}"])
+            for short, key in OF_A_CLUSTER.items()
+            if _get(cluster, key) != _get(settings, key)
+        ]
+        found += own or [(table, "{}", config.origins[table])]
     return found
 
 
 def listen_address(settings: Settings) -> tuple[str, int]:
     """Host and port to listen on; the host is empty for all interfaces, IPv4 and IPv6."""
-    address = _address(settings.serve.listen)
-    if address is None:
-        raise ConfigError([f"serve.listen: expected {_ADDRESS_WORDS}, found {_shown(settings.serve.listen)}"])
-    return address
+    found = address(settings.serve.listen)
+    if found is None:
+        raise ConfigError([f"serve.listen: expected {ADDRESS_WORDS}, found {notation.shown(settings.serve.listen)}"])
+    return found
 
 
 def load(
@@ -173,45 +118,150 @@ def load(
     """
     env = os.environ if env is None else env
     problems: list[str] = []
-    found: dict[str, _Found] = {}
-
     ignored: list[str] = []
     dotenv_place, dotenv_variables = _read_dotenv(dotenv, problems, ignored)
     named = env.get(_CONFIG) or dotenv_variables.get(_CONFIG)
-    found |= _from_toml(path or (Path(named) if named else None), problems, ignored)
-    found |= _from_variables(dotenv_variables, dotenv_place, problems)
-    found |= _from_variables(env, "environment", problems)
-    found |= _from_command_line(overrides or {}, problems)
+    file = _from_toml(path or (Path(named) if named else None), problems, ignored)
+    found = _one_token(file.found)
+    found |= _one_token(_from_variables(dotenv_variables, dotenv_place, problems))
+    found |= _one_token(_from_variables(env, "environment", problems))
+    found |= _one_token(_from_command_line(overrides or {}, problems))
 
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for key, field in _FIELDS.items():
-        origins[key] = found[key].origin if key in found else "default"
-        try:
-            values[key] = _converted(key, field, found[key]) if key in found else field.default
-        except _Wrong as wrong:
-            problems.append(f"{origins[key]}: {key}: {wrong}")
-    problems += _conflicts(values, origins)
+    base = _DEFAULTS.merged(found, problems)
+    clusters = {name: base.merged(_one_token(own), problems, _table(name)) for name, own in file.clusters.items()}
+    problems += _conflicts(base)
+    # beside clusters, [slurm] and [poll] are what these inherit, and need not be right by themselves
+    problems += dict.fromkeys(problem for scope in clusters.values() or [base] for problem in _cluster_conflicts(scope))
+    if clusters and base.values.get("slurm.cluster"):
+        problems.append(
+            f"{base.origins['slurm.cluster']}: slurm.cluster: expected none beside [{CLUSTERS}], "
+            "where each section's name is the cluster's: leave it out"
+        )
     if problems:
         raise ConfigError(problems)
 
-    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
-    for key, value in values.items():
-        section, _, name = key.partition(".")
-        sections[section][name] = value
-    return Config(msgspec.convert(sections, Settings), origins, tuple(ignored))
+    origins = dict(base.origins)
+    for name, scope in clusters.items():
+        origins[_table(name)] = file.place
+        origins |= {scope.name(key): scope.origins[key] for key in scope.own}
+    sections: dict[str, Any] = {section: struct(**base.section(section)) for section, struct in SECTIONS.items()}
+    sections[CLUSTERS] = {
+        name: Cluster(Slurm(**scope.section("slurm") | {"cluster": name}), Poll(**scope.section("poll")))
+        for name, scope in clusters.items()
+    }
+    return Config(Settings(**sections), origins, tuple(ignored))
 
 
-def dotenv_values(text: str, place: str) -> dict[str, str]:
-    """The variables of a `.env` file's text. Raises ConfigError naming the place and each unreadable line."""
-    problems: list[str] = []
-    variables = dotenv_file.variables(text, place, problems)
-    if problems:
-        raise ConfigError(problems)
-    return variables
+def _masked(field: Field, value: Any) -> str:
+    if field.secret:
+        match value:
+            case dict():
+                value = dict.fromkeys(value, _MASK)
+            case list():
+                value = [_MASK for _ in value]
+            case _:
+                value = _MASK if value else value
+    return notation.toml(value)
+
+
+def _get(settings: Settings | Cluster, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)
+
+
+def _table(name: str) -> str:
+    """The section of a cluster."""
+    return f"{CLUSTERS}.{notation.toml_key(name)}"
+
+
+# Merging
+
+
+class _Scope(NamedTuple):
+    """Values by the keys of [slurm], [poll] and so on, with their origins: of the whole, or of one cluster."""
+
+    values: dict[str, Any]
+    """Without those that are wrong."""
+    origins: dict[str, str]
+    table: str = ""
+    """The cluster's section."""
+    own: tuple[str, ...] = ()
+    """What the cluster does not inherit."""
+
+    def merged(self, found: Mapping[str, Found], problems: list[str], table: str = "") -> "_Scope":
+        scope = _Scope(dict(self.values), dict(self.origins), table, tuple(found))
+        for key, one in found.items():
+            scope.origins[key] = one.origin
+            try:
+                scope.values[key] = checked(key, one)
+            except WrongError as wrong:
+                scope.values.pop(key)
+                problems.append(f"{one.origin}: {scope.name(key)}: {wrong}")
+        return scope
+
+    def name(self, key: str) -> str:
+        """What the setting is called here."""
+        return f"{self.table}.{key.partition('.')[2]}" if self.table else key
+
+    def told(self, key: str) -> str:
+        """The setting that has the value, which may be the one that is inherited."""
+        return self.name(key) if key in self.own else key
+
+    def section(self, section: str) -> dict[str, Any]:
+        return {key.partition(".")[2]: value for key, value in self.values.items() if key.startswith(f"{section}.")}
+
+
+_DEFAULTS = _Scope({key: field.default for key, field in FIELDS.items()}, dict.fromkeys(FIELDS, "default"))
+
+
+def _one_token(found: dict[str, Found]) -> dict[str, Found]:
+    """The ways to a token are alternatives: where one is set, even to nothing, none is taken from elsewhere."""
+    given = [found[key].origin for key in _TOKENS if key in found]
+    return {key: Found("", given[0], text=False) for key in _TOKENS if given} | found
+
+
+def _conflicts(scope: _Scope) -> list[str]:
+    """What is wrong between settings that are right one by one."""
+    return [
+        f"{scope.origins[one]}: {one}: expected {other} to be set too, found it empty"
+        for one, other in [("serve.tls_cert", "serve.tls_key"), ("serve.tls_key", "serve.tls_cert")]
+        if scope.values.get(one) and scope.values.get(other) == ""
+    ]
+
+
+def _cluster_conflicts(scope: _Scope) -> list[str]:
+    """The same, between those that each cluster has."""
+    problems = []
+    fast, slow = scope.values.get("poll.interval"), scope.values.get("poll.slow_interval")
+    # a default that is too short is stretched by the poll: POLL_LIMIT alone must be enough to slow everything down
+    origin = scope.origins["poll.slow_interval"]
+    if origin != "default" and fast is not None and slow is not None and slow < fast:
+        problems.append(
+            f"{origin}: {scope.told('poll.slow_interval')}: expected at least {scope.told('poll.interval')}, "
+            f"which is {fast:g}, found {slow:g}"
+        )
+    if scope.values.get("slurm.source") == "rest" and scope.values.get("slurm.rest_url") == "":
+        problems.append(
+            f"{scope.origins['slurm.source']}: {scope.told('slurm.source')}: "
+            f'expected {scope.name("slurm.rest_url")} to be set too where it is "rest", found it empty'
+        )
+    first, *others = [key for key in _TOKENS if scope.values.get(key)] or [""]
+    if others:
+        problems.append(
+            f"{scope.origins[first]}: {scope.told(first)}: expected to be the only one that gives a token, "
+            f"found {' and '.join(map(scope.told, others))} beside it: leave out all but one"
+        )
+    return problems
 
 
 # Sources
+
+
+class _File(msgspec.Struct):
+    place: str = ""
+    found: dict[str, Found] = {}
+    clusters: dict[str, dict[str, Found]] = {}
+    """What each cluster's section sets, by the setting that it stands for there."""
 
 
 def _read(path: Path, problems: list[str]) -> str | None:
@@ -247,7 +297,7 @@ def _foreign(path: Path, ignored: list[str]) -> bool:
     return True
 
 
-def _from_toml(given: Path | None, problems: list[str], ignored: list[str]) -> dict[str, _Found]:
+def _from_toml(given: Path | None, problems: list[str], ignored: list[str]) -> _File:
     for path in [given] if given else PLACES:
         if given is None and _foreign(path, ignored):
             continue
@@ -256,29 +306,57 @@ def _from_toml(given: Path | None, problems: list[str], ignored: list[str]) -> d
             return _parse_toml(text, str(path), problems)
     if given:
         problems.append(f"{given}: no such file")
-    return {}
+    return _File()
 
 
-def _parse_toml(text: str, place: str, problems: list[str]) -> dict[str, _Found]:
+def _parse_toml(text: str, place: str, problems: list[str]) -> _File:
     try:
         document = tomllib.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problems.append(f"{place}: not TOML: {error}")
-        return {}
-    found = {}
+        return _File(place)
+    file = _File(place)
     for section, table in document.items():
-        if section not in _SECTIONS:
-            near = _nearest(section, _SECTIONS if isinstance(table, dict) else _FIELDS)
-            problems.append(f"{place}: {_name(section)}: unknown setting{near}")
+        if section not in (*SECTIONS, CLUSTERS):
+            near = _nearest(section, (*SECTIONS, CLUSTERS) if isinstance(table, dict) else FIELDS)
+            problems.append(f"{place}: {notation.name(section)}: unknown setting{near}")
         elif not isinstance(table, dict):
-            problems.append(f"{place}: {section}: expected a section, [{section}]")
+            written = section if section in SECTIONS else f"{section}.NAME"
+            problems.append(f"{place}: {section}: expected a section, [{written}]")
+        elif section == CLUSTERS:
+            for name, own in table.items():
+                file.clusters[name] = _parse_cluster(name, own, place, problems)
         else:
             for name, value in table.items():
                 key = f"{section}.{name}"
-                if key in _FIELDS:
-                    found[key] = _Found(value, place, text=False)
+                if key in FIELDS:
+                    file.found[key] = Found(value, place, text=False)
                 else:
-                    problems.append(f"{place}: {_name(key)}: unknown setting{_nearest(key, _FIELDS)}")
+                    problems.append(f"{place}: {notation.name(key)}: unknown setting{_nearest(key, FIELDS)}")
+    return file
+
+
+def _parse_cluster(cluster: str, own: object, place: str, problems: list[str]) -> dict[str, Found]:
+    table = _table(cluster)
+    if not _CLUSTER_NAME.fullmatch(cluster):
+        problems.append(f"{place}: {table}: expected a name made of a-z, A-Z, 0-9, _, - and .")
+    if not isinstance(own, dict):
+        problems.append(f"{place}: {table}: expected a section, [{table}]")
+        return {}
+    found = {}
+    for name, value in own.items():
+        if name in OF_A_CLUSTER:
+            found[OF_A_CLUSTER[name]] = Found(value, place, text=False)
+            continue
+        if name == "cluster":
+            why = "expected none, for the section's name is the cluster's: leave it out"
+        elif isinstance(value, dict) and name in SECTIONS:
+            why = f"unknown setting, a cluster's are in [{table}] itself"
+        elif isinstance(value, dict):
+            why = f"unknown setting, a name with a dot is written [{_table(f'{cluster}.{name}')}]"
+        else:
+            why = f"unknown setting{_nearest(name, OF_A_CLUSTER, shown=f'{table}.')}"
+        problems.append(f"{place}: {table}.{notation.toml_key(name)}: {why}")
     return found
 
 
@@ -292,194 +370,36 @@ def _read_dotenv(given: Path | None, problems: list[str], ignored: list[str]) ->
     return str(path), dotenv_file.variables(text or "", str(path), problems)
 
 
-def _from_variables(variables: Mapping[str, str], place: str, problems: list[str]) -> dict[str, _Found]:
+def _from_variables(variables: Mapping[str, str], place: str, problems: list[str]) -> dict[str, Found]:
     found = {}
     # full names after aliases, so that they win
     for name, key in [*_ALIASES.items(), *_VARIABLES.items()]:
         if name in variables:
-            found[key] = _Found(variables[name], f"{place}: {name}", text=True)
+            found[key] = Found(variables[name], f"{place}: {name}", text=True)
     for name in variables:
         if name.startswith(_PREFIX) and name not in _VARIABLES:
             if name == _CONFIG or name.startswith(_LAB_PREFIX):
                 continue
-            problems.append(f"{place}: {_name(name)}: unknown variable{_nearest(name, _VARIABLES, _PREFIX)}")
+            near = _nearest(name.removeprefix(_PREFIX), [other.removeprefix(_PREFIX) for other in _VARIABLES], _PREFIX)
+            problems.append(f"{place}: {notation.name(name)}: unknown variable{near}")
     return found
 
 
-def _from_command_line(overrides: Mapping[str, str], problems: list[str]) -> dict[str, _Found]:
+def _from_command_line(overrides: Mapping[str, str], problems: list[str]) -> dict[str, Found]:
     found = {}
     for key, value in overrides.items():
-        if key in _FIELDS:
+        if key in FIELDS:
             option = key.partition(".")[2].replace("_", "-")
-            found[key] = _Found(value, f"command line: --{option}", text=True)
+            found[key] = Found(value, f"command line: --{option}", text=True)
         else:
-            problems.append(f"command line: {_name(key)}: unknown setting{_nearest(key, _FIELDS)}")
+            problems.append(f"command line: {notation.name(key)}: unknown setting{_nearest(key, FIELDS)}")
     return found
 
 
-def _nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """The end of a message about an unknown name: what may have been meant."""
-    # the prefix all names share would make any two of them look alike
-    without = [other.removeprefix(prefix) for other in known]
-    near = difflib.get_close_matches(name.removeprefix(prefix), without, n=1, cutoff=0.5)
-    return f", did you mean {prefix}{near[0]}?" if near else ""
+def _nearest(name: str, known: Iterable[str], shown: str = "") -> str:
+    """The end of a message about an unknown name: what may have been meant.
 
-
-# Values
-
-
-class _Wrong(Exception):
-    """What was expected of one value, and what was found; never leaves this module."""
-
-
-def _converted(key: str, field: _Field, found: _Found) -> object:
-    try:
-        value = _parsed(key, field, found.value) if isinstance(found.value, str) and found.text else found.value
-        value = msgspec.convert(value, field.hint, strict=not found.text)
-    except (ValueError, msgspec.ValidationError):
-        raise _wrong(field, field.words, found.value) from None
-    # TOML and Python know inf, which is above every bound
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong(field, field.words, found.value)
-    expected = _CHECKS[key](value) if key in _CHECKS else None
-    if expected is not None:
-        raise _wrong(field, expected, found.value)
-    return value
-
-
-def _wrong(field: _Field, expected: str, value: object) -> _Wrong:
-    return _Wrong(f"expected {expected}" + ("" if field.secret else f", found {_shown(value)}"))
-
-
-def _parsed(key: str, field: _Field, text: str) -> object:
-    """The text of a variable or an option as TOML would have given it."""
-    match field.type:
-        case types.FloatType():
-            # unlike msgspec, takes "10.", which older deployments write
-            return float(text)
-        case types.LiteralType():
-            word = text.strip().lower()
-            return "warn" if key == "log.level" and word == "warning" else word
-        case types.ListType():
-            return [part.strip() for part in text.split(",") if part.strip()]
-        case types.DictType():
-            pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
-            if not all(equals for _, equals, _ in pairs):
-                raise ValueError("a pair without =")
-            return {name.strip(): value.strip() for name, _, value in pairs}
-        case types.StrType():
-            return text
-        case _:
-            return text.strip()
-
-
-_ADDRESS_WORDS = "host:port, such as 127.0.0.1:9092, [::1]:9092 or :9092"
-_ADDRESS = re.compile(r"(?:\[([^\]]+)\]|([A-Za-z0-9._-]*)):([0-9]{1,5})")
-
-
-def _address(listen: str) -> tuple[str, int] | None:
-    found = _ADDRESS.fullmatch(listen)
-    if found is None or int(found[3]) > 65535:
-        return None
-    if found[1] is not None:
-        try:
-            ipaddress.IPv6Address(found[1])
-        except ValueError:
-            return None
-    return found[1] or found[2], int(found[3])
-
-
-def _check_listen(listen: str) -> str | None:
-    return None if _address(listen) else _ADDRESS_WORDS
-
-
-def _check_file(path: str) -> str | None:
-    if path:
-        try:
-            with Path(path).open("rb"):
-                pass
-        except (OSError, ValueError):
-            return "a file that exists and can be read"
-    return None
-
-
-def _check_users(users: dict[str, str]) -> str | None:
-    # Users are counted, not named: written the wrong way round, the name is the secret.
-    for number, (name, stored) in enumerate(users.items(), start=1):
-        if not name or ":" in name:
-            return f"names without a colon, which user {number} of {len(users)} is not"
-        if not auth.valid_hash(stored):
-            return f"a password hash for user {number} of {len(users)}: run `slurmscope hash-password`"
-    return None
-
-
-def _check_tokens(tokens: list[str]) -> str | None:
-    for number, stored in enumerate(tokens, start=1):
-        if not auth.valid_token_hash(stored):
-            return (
-                f"a SHA-256 in 64 lower-case hex digits for token {number} of {len(tokens)}: "
-                'run `printf %s "$TOKEN" | sha256sum`'
-            )
-    return None
-
-
-# each gives what was expected, None where the value is right
-_CHECKS: dict[str, Callable[[Any], str | None]] = {
-    "serve.listen": _check_listen,
-    "serve.tls_cert": _check_file,
-    "serve.tls_key": _check_file,
-    "serve.users": _check_users,
-    "serve.tokens": _check_tokens,
-}
-
-
-def _conflicts(values: Mapping[str, Any], origins: Mapping[str, str]) -> list[str]:
-    """What is wrong between settings that are right one by one."""
-    problems = []
-    fast, slow = values.get("poll.interval"), values.get("poll.slow_interval")
-    # a default that is too short is stretched by the poll: POLL_LIMIT alone must be enough to slow everything down
-    chosen = origins["poll.slow_interval"] != "default"
-    if chosen and fast is not None and slow is not None and slow < fast:
-        problems.append(
-            f"{origins['poll.slow_interval']}: poll.slow_interval: expected at least poll.interval, "
-            f"which is {fast:g}, found {slow:g}"
-        )
-    for one, other in [("serve.tls_cert", "serve.tls_key"), ("serve.tls_key", "serve.tls_cert")]:
-        if values.get(one) and values.get(other) == "":
-            problems.append(f"{origins[one]}: {one}: expected {other} to be set too, found it empty")
-    return problems
-
-
-def _get(settings: Settings, key: str) -> Any:
-    section, _, name = key.partition(".")
-    return getattr(getattr(settings, section), name)
-
-
-# Notation
-
-
-def _notation(value: object) -> str:
-    """A value as TOML writes it."""
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{_json(k)} = {_json(v)}" for k, v in value.items()) + "}"
-        case _:
-            return _json(value)
-
-
-def _shown(value: object) -> str:
-    """A value that was found wrong, on one line."""
-    # a whole key pasted where its file's name belongs is not to be repeated
-    if isinstance(value, str) and (len(value) > 200 or "\n" in value):
-        return f"text of {len(value)} characters"
-    return _json(value)
-
-
-def _name(name: str) -> str:
-    return name if name.isprintable() else _json(name)
-
-
-def _json(value: object) -> str:
-    """JSON on one line, in which only what a terminal cannot show is escaped."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if text.isprintable() else json.dumps(value, default=str)
+    The prefix that all names share is apart, as `shown`: it would make any two of them look alike.
+    """
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f", did you mean {shown}{near[0]}?" if near else ""

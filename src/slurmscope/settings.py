@@ -66,7 +66,8 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rest_url: Annotated[
         str,
         Meta(
-            description="Where slurmrestd listens: `http://…`, `https://…`, or `unix:/run/slurmrestd.sock`. Empty: none."
+            description="Where slurmrestd listens: `http://…`, `https://…`, or `unix:/run/slurmrestd.sock`. "
+            "Empty: there is none, or it is not asked."
         ),
     ] = ""
     rest_user: Annotated[
@@ -177,9 +178,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     serve: Serve = Serve()
     log: Log = Log()
     prometheus: Prometheus = Prometheus()
-    # [clusters.NAME] of the file: any setting of [slurm] but `cluster`, which is NAME, and of [poll]; what a table
-    # does not say is as [slurm] and [poll] have it.
-    clusters: dict[str, Cluster] = {}
+    clusters: Annotated[
+        dict[str, Cluster],
+        Meta(
+            description="A section for each cluster, where several are read: NAME is its `cluster` label. "
+            "It may set whatever `slurm` and `poll` have; what it leaves out is as those have it."
+        ),
+    ] = {}
 
     @property
     def read(self) -> tuple[Cluster, ...]:
