@@ -12,17 +12,28 @@ One file, the standard library, Python 3.6 or newer: it can be copied to a clust
 the cluster itself. The tables below are the only place where the commands are written down; nothing else is run.
 """
 
+import os
+import sys
+
+if __name__ == "__main__":
+    # beside this file lie modules of slurmscope's that have names of the standard library's, and PySlurm's
+    sys.path[:] = [one for one in sys.path if os.path.abspath(one) != os.path.dirname(os.path.abspath(sys.argv[0]))]
+
 import argparse
 import base64
+import enum
+import importlib
 import json
-import os
+import math
+import multiprocessing
+import pwd
+import re
 import secrets
 import select
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -63,17 +74,8 @@ PLAIN_FIELDS = (
 )
 # … and fields that hold what a user wrote.
 FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
-SHARE_FIELDS = (
-    "Account",
-    "User",
-    "Partition",
-    "RawShares",
-    "NormShares",
-    "RawUsage",
-    "NormUsage",
-    "EffectvUsage",
-    "FairShare",
-    "LevelFS",
+SHARE_FIELDS = tuple(  # one line is enough for ten words
+    "Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS".split()  # noqa: SIM905
 )
 
 _SQUEUE_FORMAT = ",".join(
@@ -129,7 +131,16 @@ ROWS = (
     Row(JSON, "shares", ("sshare", "--all", "--json")),
     Row(JSON, "accounting", ("sacctmgr", "show", "stats", "--json")),
 )
-PYSLURM_PARTS = ("jobs", "nodes", "scheduler", "partitions", "reservations", "config")
+OLD_API, NEW_API = "old", "new"
+# What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
+PYSLURM_PARTS = {
+    "jobs": ((OLD_API, "job().get()"), (NEW_API, "Jobs.load()")),
+    "nodes": ((OLD_API, "node().get()"), (NEW_API, "Nodes.load()")),
+    "scheduler": ((OLD_API, "statistics().get()"), (NEW_API, "slurmctld.Statistics.load()")),
+    "partitions": ((NEW_API, "Partitions.load()"), (OLD_API, "partition().get()")),
+    "reservations": ((OLD_API, "reservation().get()"), (NEW_API, "Reservations.load()")),
+    "config": ((OLD_API, "config().get()"), (NEW_API, "slurmctld.Config.load()")),
+}
 
 UNKNOWN_OPTION = "unrecognized option"  # what getopt says, and so every command of Slurm
 
@@ -287,6 +298,153 @@ def answer(row: Row, path: str, env: Dict[str, str], timeout: float) -> Dict[str
     return found
 
 
+# --- PySlurm ---------------------------------------------------------------------------------------------------
+
+_ANOTHER = "docs/pyslurm.md says how; slurm.python names the Python that has it"
+
+
+def slurm_version(path: str, env: Dict[str, str], timeout: float) -> str:
+    """As scontrol says it; empty where there is none."""
+    try:
+        return _words(run([program("scontrol", path), "--version"], env, timeout, _MOST_WORDS).data).split()[-1]
+    except (NoAnswer, IndexError):
+        return ""
+
+
+def _import_pyslurm(slurm: str) -> Tuple[Any, str]:
+    """PySlurm and its version, if it is there and is for this Slurm: 22.5.3 is for 22.05.8."""
+    try:
+        pyslurm = importlib.import_module("pyslurm")
+    except Exception as error:  # not there, or Slurm's library is not, or slurm.conf
+        message = "PySlurm cannot be loaded by %s: %s. Install the one for Slurm %s: %s"
+        raise NoAnswer(NOT_FOUND, message % (sys.executable, error, slurm or "here", _ANOTHER)) from error
+    version = str(getattr(pyslurm, "__version__", "") or pyslurm.version())
+    own, wanted = ([int(one) for one in (re.findall(r"(\d+)\.(\d+)", it) or [()])[0]] for it in (version, slurm))
+    if own and wanted and own != wanted:
+        message = "PySlurm %s is for Slurm %d.%02d and this is Slurm %s, so that its calls will not succeed. "
+        message += "Install a PySlurm %d.%d, built against this Slurm: %s"
+        raise NoAnswer(NOT_FOUND, message % tuple([version] + own + [slurm] + wanted + [_ANOTHER]))
+    return pyslurm, version
+
+
+def _called(found: Any, call: str) -> Any:
+    for name in call.split("."):
+        found = getattr(found, name.replace("()", ""))
+        if name.endswith("()"):
+            found = found()
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a value."""
+    if isinstance(value, enum.Enum):
+        return [one.name for one in type(value) if one in value] if isinstance(value, enum.Flag) else value.name
+    if isinstance(value, (str, bytes)):
+        # a byte that is not UTF-8 becomes \xNN, as it does in the answers of commands
+        raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+        return raw.decode("utf-8", "backslashreplace")
+    if isinstance(value, dict):
+        return {str(_plain(key)): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(one) for one in value]
+    if value is None or isinstance(value, (int, float)):
+        return value if value is None or math.isfinite(value) else None
+    return _record(value, {})
+
+
+def _record(item: Any, trouble: Dict[str, str]) -> Any:
+    """All that an object of PySlurm's tells. A field that raises costs itself; by to_dict() it would cost the part."""
+    if isinstance(item, dict):
+        return _plain(item)
+    found = {}
+    for name in [name for name in dir(item) if not name.startswith("_")]:
+        try:
+            value = getattr(item, name)
+            if not callable(value):
+                found[name] = _plain(value)
+        except Exception as error:
+            trouble[name] = "%s: %s" % (type(error).__name__, error)
+    return found
+
+
+def _records(found: Any, part: str, trouble: Dict[str, str]) -> Any:
+    if part in ("scheduler", "config"):  # which are one record each
+        return _record(found, trouble)
+    if isinstance(found, dict):
+        return {str(key): _record(item, trouble) for key, item in found.items()}
+    # the new API has maps of its own, by cluster and then by name
+    items = [_record(item, trouble) for item in (found.values() if hasattr(found, "values") else found)]
+    return {str(item.get("id", item.get("name"))): item for item in items}
+
+
+def _users(records: Dict[str, Any]) -> Dict[str, str]:
+    """The old API knows users by number only; one that nobody knows stays a number."""
+    ids = {one.get(key) for one in records.values() if isinstance(one, dict) for key in ("user_id", "reason_uid")}
+    names = {}
+    for number in ids - {None}:
+        try:
+            names[str(number)] = pwd.getpwuid(int(str(number))).pw_name
+        except (KeyError, ValueError, OverflowError):
+            pass
+    return names
+
+
+def _ask_pyslurm(part: str, slurm: str) -> Dict[str, Any]:
+    """The answer of the first API that has one."""
+    if "SLURM_CLUSTERS" in os.environ:
+        raise NoAnswer(NOT_FOUND, "PySlurm asks the cluster of slurm.conf and no other (slurm.multi_cluster)")
+    pyslurm, version = _import_pyslurm(slurm)
+    tried = []
+    for api, call in PYSLURM_PARTS[part]:
+        trouble = {}  # type: Dict[str, str]
+        try:
+            records = _records(_called(pyslurm, call), part, trouble)
+        except (Exception, SystemExit) as error:
+            tried.append("%s raised %s: %s" % (call, type(error).__name__, error))
+            continue
+        tried += ["%s has no %s: %s" % (call, name, said) for name, said in sorted(trouble.items())]
+        text = {"api": api, "pyslurm": version, "slurm": slurm, "time": time.time(), "users": _users(records)}
+        text.update({"tried": "; ".join(tried), "records": records})
+        return {"argv": [call], "text": json.dumps(text), "warnings": "; ".join(tried)[:1000]}
+    raise NoAnswer(FAILED, "PySlurm %s: %s" % (version, "; ".join(tried)))
+
+
+def _in_child(part: str, slurm: str, env: Dict[str, str], pipe: Any) -> None:
+    os.dup2(2, 1)  # whatever PySlurm prints is no part of the document
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        said = _ask_pyslurm(part, slurm)
+    except NoAnswer as error:
+        said = {"error": str(error), "kind": error.kind}
+    pipe.send_bytes(json.dumps(said).encode("ascii"))
+
+
+def answer_pyslurm(part: str, slurm: str, env: Dict[str, str], timeout: float) -> Dict[str, Any]:
+    """What PySlurm tells, as it stands in the document. It may crash or hang, and so has a process of its own."""
+    found = {"way": PYSLURM, "part": part, "time": time.time()}  # type: Dict[str, Any]
+    found["argv"] = [call for _, call in PYSLURM_PARTS[part]]
+    forks = multiprocessing.get_context("fork")
+    ours, its = forks.Pipe(False)
+    child = forks.Process(target=_in_child, args=(part, slurm, env, its))
+    child.start()
+    its.close()
+    try:
+        if ours.poll(timeout):
+            found.update(json.loads(ours.recv_bytes().decode("ascii")))
+        else:
+            message = "PySlurm was killed after %g s (slurm.timeout); is slurmctld slow?"
+            found.update({"error": message % timeout, "kind": TIMED_OUT})
+        os.kill(int(str(child.pid)), signal.SIGKILL)
+        child.join()
+    except EOFError:
+        child.join()
+        message = "PySlurm crashed (status %s; a negative one is a signal): was it built against this Slurm, %s? %s"
+        found.update({"error": message % (child.exitcode, slurm, _ANOTHER), "kind": FAILED})
+    found["seconds"] = round(time.time() - found["time"], 6)
+    return found
+
+
 def document(answers: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {
         "format": FORMAT,  # stays the first key: readers look for it behind words of welcome
@@ -329,6 +487,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     for row in ROWS:
         if row.way in options.ways and (not options.parts or row.part in options.parts):
             answers.append(answer(row, path, env, options.timeout))
+    if PYSLURM in options.ways:
+        parts = [part for part in PYSLURM_PARTS if not options.parts or part in options.parts]
+        slurm = slurm_version(path, env, options.timeout)
+        answers += [answer_pyslurm(part, slurm, env, options.timeout) for part in parts]
     json.dump(document(answers), sys.stdout)
     sys.stdout.write("\n")
     return 0 if any("error" not in one for one in answers) else 1
