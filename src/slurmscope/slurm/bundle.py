@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a cluster answered, in one document: probe.py prints it, `slurmscope capture` writes it, `--from` reads it.
 
-The document is JSON, in a file usually compressed by gzip. Words of welcome that a login printed before it are passed
-over.
+The document is one line of JSON, in a file usually compressed by gzip. What a login printed before and behind it is
+passed over.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from slurmscope.slurm.transport import Failed, NotFound, Output, TransportError,
 
 _START = b'{"format": "' + probe.FORMAT.encode() + b'"'
 _MOST_BYTES = 4 << 30  # of a bundle when it is unpacked
+
+
+class NoDocument(Failed):
+    """The probe ran, or what should have been it, and printed something else."""
 
 
 class BundleError(Exception):
@@ -47,14 +51,18 @@ class Answer(msgspec.Struct, omit_defaults=True):
     @property
     def data(self) -> bytes:
         if self.base64 is not None:
-            return base64.b64decode(self.base64)
+            return base64.b64decode(self.base64, validate=True)
         return (self.text or "").encode()
 
     def output(self) -> Output:
         """As the transport would have given it there and then."""
         if self.error:
             raise error_of(self.kind, self.error)
-        return Output(self.data, Marks(*self.marks), self.argv, self.warnings, self.seconds)
+        try:
+            data = self.data
+        except ValueError as error:
+            raise Failed(f"the answer for {self.part} by {self.way} is damaged: {error}") from error
+        return Output(data, Marks(*self.marks), self.argv, self.warnings, self.seconds)
 
 
 class Bundle(msgspec.Struct, omit_defaults=True):
@@ -79,23 +87,27 @@ def parse(data: bytes) -> Bundle:
     start = data.find(_START)
     if start < 0:
         raise ValueError("no document of probe.py or `slurmscope capture` is in it")
+    end = data.find(b"\n", start)
     try:
         # memoryview: a bundle may be large, and need not be copied
-        return msgspec.json.decode(memoryview(data)[start:], type=Bundle)
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(memoryview(data)[start : end if end >= 0 else len(data)], type=Bundle)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        if isinstance(error.__cause__, ValueError):  # what __post_init__ says
+            raise error.__cause__ from None
         raise ValueError(f"the document is cut or damaged: {error}") from error
 
 
 def load(path: Path) -> Bundle:
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
         if data[:2] == b"\x1f\x8b":
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            data = unpacker.decompress(data, _MOST_BYTES)
-            if unpacker.unconsumed_tail:
-                raise ValueError("it unpacks to more than 4 GiB")
-            if not unpacker.eof:
+            data = unpacker.decompress(data, _MOST_BYTES + 1)
+            if not unpacker.eof and len(data) <= _MOST_BYTES:
                 raise ValueError("the compressed file is cut")
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MiB, which no cluster has to say")
         return parse(data)
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
@@ -137,11 +149,20 @@ def of_probe(done: Finished, command: Command, where: str) -> Output:
         answers = parse(done.data).answers
     except ValueError as error:
         said = done.complaints or decode(done.data[:500]).strip() or "no message"
-        raise Failed(f"{where}: the probe exited with {done.status}, {error}: {said}") from error
+        raise NoDocument(f"{where}: the probe exited with {done.status}, {error}: {said}") from error
     for answer in answers:
         if (answer.way, answer.part) == (command.way, command.part):
+            if command.way != probe.PYSLURM and answer.argv not in _forms(command, answer.marks):
+                break
             return answer.output()
-    raise Failed(f"{where}: the probe does not know {command.part} by {command.way}; is it of an older slurmscope?")
+    raise Failed(
+        f"{where}: the probe there is of another slurmscope, for it does not ask as this one does: copy it anew"
+    )
+
+
+def _forms(command: Command, marks: tuple[str, str]) -> tuple[tuple[str, ...], ...]:
+    """What may have been run for a question: our readers rely on the order of fields that it asks for."""
+    return tuple(tuple(probe.arguments(form, *marks)) for form in (command.row.argv, command.row.old))
 
 
 class Recorded:

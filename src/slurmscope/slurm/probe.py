@@ -148,6 +148,8 @@ UNKNOWN_OPTION = "unrecognized option"  # what getopt says, and so every command
 NOT_FOUND, TIMED_OUT, FAILED, TOO_LONG = "not found", "timed out", "failed", "too long"
 _MOST_WORDS = 1 << 16  # of complaints
 _CHUNK = 1 << 20
+_PATIENCE = 2.0
+_READER = 1  # stdout, whose other end may close while a command runs
 
 
 class NoAnswer(Exception):
@@ -209,21 +211,27 @@ def program(name: str, path: str) -> str:
     return found
 
 
-def _collect(process: "subprocess.Popen[bytes]", name: str, timeout: float, most: int) -> Tuple[bytes, bytes]:
-    """All that it prints, for as long as it may."""
+def _collect(process: "subprocess.Popen[bytes]", end: float, most: int) -> Tuple[bytes, bytes]:
+    """All that it prints, for as long as it may, and for as long as somebody waits for it."""
     assert process.stdout is not None and process.stderr is not None
     out, complaints = bytearray(), bytearray()
     pipes = {process.stdout.fileno(): out, process.stderr.fileno(): complaints}
-    end = time.time() + timeout
+    poll = select.poll()
+    for descriptor in pipes:
+        poll.register(descriptor, select.POLLIN)
+    poll.register(_READER, 0)  # tells only when the other side has gone
     while pipes:
-        rest = end - time.time()
-        ready = select.select(list(pipes), [], [], max(0.0, rest))[0] if rest > 0 else []
+        rest = end - time.monotonic()
+        ready = dict(poll.poll(rest * 1000)) if rest > 0 else {}
         if not ready:
-            raise NoAnswer(TIMED_OUT, "%s was killed after %g s (slurm.timeout); is slurmctld slow?" % (name, timeout))
+            raise subprocess.TimeoutExpired(process.args, rest)
+        if ready.pop(_READER, 0):
+            raise SystemExit(1)  # an ssh that was cut: nobody will read the answer
         for descriptor in ready:
             chunk = os.read(descriptor, _CHUNK)
             if not chunk:
                 del pipes[descriptor]
+                poll.unregister(descriptor)
             elif pipes[descriptor] is complaints:
                 complaints += chunk[: _MOST_WORDS - len(complaints)]
             else:
@@ -245,15 +253,24 @@ def run(argv: List[str], env: Dict[str, str], timeout: float, most: int) -> Fini
         )
     except OSError as error:
         raise NoAnswer(FAILED, "%s cannot be run: %s" % (argv[0], error)) from error
+    end = time.monotonic() + timeout
     try:
-        data, complaints = _collect(process, os.path.basename(argv[0]), timeout, most)
-        return Finished(process.wait(), data, complaints)
+        data, complaints = _collect(process, end, most)
+        return Finished(process.wait(max(0.0, end - time.monotonic())), data, complaints)
+    except subprocess.TimeoutExpired:
+        name = os.path.basename(argv[0])
+        raise NoAnswer(
+            TIMED_OUT, "%s was killed after %g s (slurm.timeout); is slurmctld slow?" % (name, timeout)
+        ) from None
     finally:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except OSError:
             pass
-        process.wait()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            pass  # it waits for a dead file system, and is not waited for
 
 
 def _words(raw: bytes) -> str:
@@ -456,9 +473,22 @@ def document(answers: List[Dict[str, Any]]) -> Dict[str, Any]:
     }
 
 
+_EXAMPLES = """\
+examples:
+  python3 probe.py > cluster.json           all parts, by Slurm's commands
+  python3 probe.py --ways text,json | gzip > cluster.json.gz
+  python3 probe.py --parts controllers      is slurmctld there?
+
+`slurmscope metrics --from cluster.json` reads the document, wherever slurmscope is. A command that fails is written
+down with its error; the exit status is 1 if all have failed. Nothing is changed on the cluster."""
+
+
 def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="probe.py", description="Ask a Slurm cluster once, and print the answers as one JSON document."
+        prog="probe.py",
+        description="Asks a Slurm cluster what slurmscope wants to know, and prints the answers as one JSON document.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--ways", default=TEXT, help="comma list of text, json, pyslurm (default: %(default)s)")
     parser.add_argument("--parts", default="", help="comma list of parts, such as jobs,nodes (default: all)")

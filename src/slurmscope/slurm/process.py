@@ -80,7 +80,7 @@ async def run(
     try:
         async with asyncio.timeout(timeout):
             data, complaints, _ = await asyncio.gather(
-                _read(process.stdout, most_bytes), _read_head(process.stderr), _send(process.stdin, sent)
+                _read(process.stdout, most_bytes), head(process.stderr), _send(process.stdin, sent)
             )
             status = await process.wait()
     except TimeoutError:
@@ -112,12 +112,12 @@ async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
     return b"".join(chunks)
 
 
-async def _read_head(stream: asyncio.StreamReader | None) -> bytes:
+async def head(stream: asyncio.StreamReader | None) -> bytes:
     """The beginning of what is said; the rest is taken and dropped, so that the command can go on."""
-    head = b""
+    words = b""
     while stream is not None and (chunk := await stream.read(_CHUNK)):
-        head += chunk[: _MOST_WORDS - len(head)]
-    return head
+        words += chunk[: _MOST_WORDS - len(words)]
+    return words
 
 
 async def kill(process: asyncio.subprocess.Process) -> bool:

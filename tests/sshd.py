@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""A real sshd on loopback, of our own: its port, its keys, its home folder. The system's is never touched."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOST = "cluster"  # as the client's configuration calls it
+_PLACES = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+
+
+def found() -> str:
+    """Where sshd is; else the test is skipped, or fails where it could have been installed."""
+    sshd = shutil.which("sshd", path=_PLACES)
+    if sshd is None or shutil.which("ssh") is None:
+        missing = "sshd is missing: apt install openssh-server"
+        if os.environ.get("CI") == "true" and os.geteuid() == 0:
+            pytest.fail(missing, pytrace=False)
+        pytest.skip(missing)
+    return sshd
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """All processes below one, of whatever session."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if fields[0] != "Z":
+            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    todo = [pid]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            yield child
+            todo.append(child)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within a while."""
+    return until(lambda: not _there(pid))
+
+
+def until(true: object) -> bool:
+    """Whether something comes true within a while."""
+    assert callable(true)
+    for _ in range(500):
+        if true():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Sshd:
+    def __init__(self, folder: Path) -> None:
+        self._program = found()
+        self.folder = folder
+        self.home = folder / "home"  # of the account there, as far as its shell knows
+        self.bin = folder / "bin"  # its PATH, with a python3
+        self.config = folder / "client.conf"
+        self.known_hosts = folder / "known_hosts"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.home.mkdir()
+        self.bin.mkdir()
+        (self.bin / "python3").symlink_to(sys.executable)
+        with socket.create_server(("127.0.0.1", 0)) as one:
+            self.port = one.getsockname()[1]
+        for name in ("host", "key", "stranger"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+        self.allow((folder / "key.pub").read_text())
+        self.know("host")
+        self.write_config()
+
+    def allow(self, line: str) -> None:
+        """The only line of authorized_keys."""
+        (self.folder / "authorized_keys").write_text(line)
+
+    def know(self, key: str) -> None:
+        """What the client takes for the host's key."""
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {(self.folder / f'{key}.pub').read_text()}")
+
+    def write_config(self, key: str = "key", **options: str) -> None:
+        lines = {
+            "HostName": "127.0.0.1",
+            "Port": str(self.port),
+            "User": pwd.getpwuid(os.geteuid()).pw_name,
+            "IdentityFile": str(self.folder / key),
+            "IdentitiesOnly": "yes",
+            "IdentityAgent": "none",
+            "UserKnownHostsFile": str(self.known_hosts),
+            "GlobalKnownHostsFile": "/dev/null",
+            **options,
+        }
+        self.config.write_text(f"Host {HOST}\n" + "".join(f"  {name} {value}\n" for name, value in lines.items()))
+
+    def start(self, *lines: str, path: str = "") -> None:
+        config = self.folder / "sshd.conf"
+        # by PAM where the account has no password at all, which sshd by itself takes for locked
+        locked = os.geteuid() == 0 and any(
+            line.startswith("root:!") for line in Path("/etc/shadow").read_text().splitlines()
+        )
+        config.write_text(
+            "\n".join(
+                (
+                    *lines,
+                    "ListenAddress 127.0.0.1",
+                    f"Port {self.port}",
+                    f"HostKey {self.folder / 'host'}",
+                    f"AuthorizedKeysFile {self.folder / 'authorized_keys'}",
+                    "PidFile none",
+                    "StrictModes no",
+                    "PasswordAuthentication no",
+                    "KbdInteractiveAuthentication no",
+                    "PermitRootLogin yes",
+                    f"UsePAM {'yes' if locked else 'no'}",
+                    f"SetEnv HOME={self.home} PATH={path or f'{self.bin}:/usr/bin:/bin'}",
+                )
+            )
+            + "\n"
+        )
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where sshd shuts its unprivileged half in
+        log = (self.folder / "sshd.log").open("ab")
+        # by its full name, as it starts itself anew for each connection
+        self._process = subprocess.Popen([self._program, "-D", "-e", "-f", config], stdout=log, stderr=log)
+        assert until(self._answers), (self.folder / "sshd.log").read_text()
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port)) as one:
+                return one.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def sessions(self) -> list[int]:
+        """Every process of its connections."""
+        assert self._process is not None
+        return list(descendants(self._process.pid))
+
+    def idle(self) -> bool:
+        return until(lambda: not self.sessions())
+
+    def stop(self) -> None:
+        """It and all that it serves, at once, as when the machine goes."""
+        if self._process is not None:
+            for pid in (*self.sessions(), self._process.pid):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self._process.wait()
+            self._process = None
