@@ -2,42 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 
+import configured
 import msgspec
 import pytest
+from configured import from_toml, problems
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmscope import config
 from slurmscope.auth import hash_password, hash_token
-from slurmscope.config import Config, ConfigError, dotenv_values, listen_address
-from slurmscope.settings import Serve, Settings
+from slurmscope.config import ConfigError
+from slurmscope.settings import Settings
 
 HASH = hash_password("sesame")
 TOKEN = hash_token("open-up")
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJodW50ZXIyIn0.c2lnbmVk"
 
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No settings but the test's, whatever this machine has in /etc."""
-    monkeypatch.chdir(tmp_path)
-    here, system = config.PLACES
-    assert (here, system) == (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
-    monkeypatch.setattr(config, "PLACES", (here, tmp_path / "etc" / "slurmscope.toml"))
-
-
-def from_toml(text: str, env: Mapping[str, str] | None = None) -> Config:
-    Path("given.toml").write_text(text)
-    return config.load(Path("given.toml"), env=env or {})
-
-
-def problems(text: str = "", env: Mapping[str, str] | None = None) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        from_toml(text, env)
-    assert str(caught.value).split("\n") == list(caught.value.problems)
-    return list(caught.value.problems)
+    configured.alone(tmp_path, monkeypatch)
 
 
 # Sources
@@ -138,9 +124,19 @@ def test_every_setting_has_a_variable() -> None:
     Path("cert").touch()
     env = {
         "SLURMSCOPE_SLURM_CLUSTER": "alpha",
+        "SLURMSCOPE_SLURM_SOURCE": "REST",
         "SLURMSCOPE_SLURM_BIN_DIR": "/opt/slurm/bin",
         "SLURMSCOPE_SLURM_CONF": "/etc/slurm.conf",
+        "SLURMSCOPE_SLURM_MULTI_CLUSTER": "beta",
         "SLURMSCOPE_SLURM_TIMEOUT": "2.5",
+        "SLURMSCOPE_SLURM_PYTHON": "python3.6",
+        "SLURMSCOPE_SLURM_SSH": "alice@login",
+        "SLURMSCOPE_SLURM_SSH_CONFIG": "cert",
+        "SLURMSCOPE_SLURM_SSH_PROBE": "bin/probe.py",
+        "SLURMSCOPE_SLURM_REST_URL": "https://head:6820",
+        "SLURMSCOPE_SLURM_REST_USER": "alice",
+        "SLURMSCOPE_SLURM_REST_TOKEN_COMMAND": "scontrol token",
+        "SLURMSCOPE_SLURM_REST_CA": "cert",
         "SLURMSCOPE_POLL_INTERVAL": "20",
         "SLURMSCOPE_POLL_SLOW_INTERVAL": "1e2",
         "SLURMSCOPE_METRICS_COMPAT": "false",
@@ -152,11 +148,33 @@ def test_every_setting_has_a_variable() -> None:
         "SLURMSCOPE_SERVE_TOKENS": f"{TOKEN}, {TOKEN},",
         "SLURMSCOPE_LOG_LEVEL": "ERROR",
         "SLURMSCOPE_LOG_FORMAT": "json",
+        "SLURMSCOPE_PROMETHEUS_URL": "http://prometheus:9090",
     }
     loaded = config.load(env=env)
     assert {origin.removeprefix("environment: ") for origin in loaded.origins.values()} == set(env)
+    # each of the alternatives in its turn
+    for name, value in [("SLURMSCOPE_SLURM_REST_TOKEN", "secret"), ("SLURMSCOPE_SLURM_REST_TOKEN_FILE", "cert")]:
+        other = config.load(env={name: value})
+        assert value in (other.settings.slurm.rest_token, other.settings.slurm.rest_token_file)
     assert msgspec.to_builtins(loaded.settings) == {
-        "slurm": {"cluster": "alpha", "bin_dir": "/opt/slurm/bin", "conf": "/etc/slurm.conf", "timeout": 2.5},
+        "slurm": {
+            "cluster": "alpha",
+            "source": "rest",
+            "bin_dir": "/opt/slurm/bin",
+            "conf": "/etc/slurm.conf",
+            "multi_cluster": "beta",
+            "timeout": 2.5,
+            "python": "python3.6",
+            "ssh": "alice@login",
+            "ssh_config": "cert",
+            "ssh_probe": "bin/probe.py",
+            "rest_url": "https://head:6820",
+            "rest_user": "alice",
+            "rest_token": "",
+            "rest_token_file": "",
+            "rest_token_command": "scontrol token",
+            "rest_ca": "cert",
+        },
         "poll": {"interval": 20.0, "slow_interval": 100.0},
         "metrics": {"compat": False, "top": 5},
         "serve": {
@@ -167,6 +185,8 @@ def test_every_setting_has_a_variable() -> None:
             "tokens": [TOKEN, TOKEN],
         },
         "log": {"level": "error", "format": "json"},
+        "prometheus": {"url": "http://prometheus:9090"},
+        "clusters": {},
     }
 
 
@@ -221,10 +241,16 @@ def test_a_wrong_value_can_be_overridden() -> None:
         ),
         ("[serve]\nusers = 'x'", "serve.users: expected a table of text"),
         ("[serve]\ntokens = 'x'", "serve.tokens: expected a list of text"),
+        ("[slurm]\nrest_token = 3", "slurm.rest_token: expected text"),
+        (
+            "[slurm]\nsource = 'best'",
+            'slurm.source: expected one of auto, text, json, rest, pyslurm, found "best"',
+        ),
         ("poll = 3", "poll: expected a section, [poll]"),
         ("[poll]\nintervall = 3", "poll.intervall: unknown setting, did you mean poll.interval?"),
         ("[poll]\ntimeout = 3", "poll.timeout: unknown setting, did you mean slurm.timeout?"),
         ("[pol]\ninterval = 3", "pol: unknown setting, did you mean poll?"),
+        ("[cluster.alpha]", "cluster: unknown setting, did you mean clusters?"),
         ("listen = ':1'", "listen: unknown setting, did you mean serve.listen?"),
         ("xyzzy = 3", "xyzzy: unknown setting"),
         ('"a\\nb" = 3', '"a\\nb": unknown setting'),
@@ -285,6 +311,10 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     ]
 
 
+def test_nesting_beyond_reason_is_no_toml() -> None:
+    assert problems("x = " + "[" * 100_000)[0].startswith("given.toml: not TOML: ")
+
+
 def test_syntax_errors_name_the_line() -> None:
     assert problems("[poll]\ninterval = \n")[0].startswith("given.toml: not TOML: ")
     assert "line 2" in problems("[poll]\ninterval = \n")[0]
@@ -324,18 +354,29 @@ def test_the_slow_interval_is_no_shorter_than_the_fast_one() -> None:
     assert from_toml("[poll]\ninterval = 30\nslow_interval = 30").settings.poll.slow_interval == 30.0
 
 
-def test_tls_needs_both_files_and_they_must_exist() -> None:
-    Path("cert").touch()
-    assert problems("[serve]\ntls_cert = 'cert'") == [
-        "given.toml: serve.tls_cert: expected serve.tls_key to be set too, found it empty"
+def test_reading_by_rest_needs_an_address() -> None:
+    assert problems("[slurm]\nsource = 'rest'") == [
+        'given.toml: slurm.source: expected slurm.rest_url to be set too where it is "rest", found it empty'
     ]
-    assert problems("[serve]\ntls_key = 'cert'") == [
-        "given.toml: serve.tls_key: expected serve.tls_cert to be set too, found it empty"
+    # what is wrong already is not missing too
+    assert len(problems("[slurm]\nsource = 'rest'\nrest_url = 'x'")) == 1
+    loaded = from_toml("[slurm]\nsource = 'rest'\nrest_url = 'http://head:6820'\nssh = 'login'")
+    assert (loaded.settings.slurm.source, loaded.settings.slurm.ssh) == ("rest", "login")
+
+
+def test_a_token_has_one_origin_and_later_ones_win() -> None:
+    Path("token").touch()
+    assert problems("[slurm]\nrest_token = 'secret'\nrest_token_file = 'token'\nrest_token_command = 'echo'") == [
+        "given.toml: slurm.rest_token: expected to be the only one that gives a token, found slurm.rest_token_file "
+        "and slurm.rest_token_command beside it: leave out all but one"
     ]
-    assert problems("[serve]\ntls_cert = 'cert'\ntls_key = 'none'") == [
-        'given.toml: serve.tls_key: expected a file that exists and can be read, found "none"'
-    ]
-    assert from_toml("[serve]\ntls_cert = 'cert'\ntls_key = 'cert'").settings.serve.tls_key == "cert"
+    (found,) = problems(env={"SLURMSCOPE_SLURM_REST_TOKEN_FILE": "token", "SLURMSCOPE_SLURM_REST_TOKEN_COMMAND": "x"})
+    assert found.startswith("environment: SLURMSCOPE_SLURM_REST_TOKEN_FILE: slurm.rest_token_file: expected to be ")
+    loaded = from_toml("[slurm]\nrest_token_file = 'token'", {"SLURMSCOPE_SLURM_REST_TOKEN": "secret"})
+    assert (loaded.settings.slurm.rest_token, loaded.settings.slurm.rest_token_file) == ("secret", "")
+    assert loaded.origins["slurm.rest_token_file"] == "environment: SLURMSCOPE_SLURM_REST_TOKEN"
+    # a file that is not used need not be there
+    assert from_toml("[slurm]\nrest_token_file = 'none'", {"SLURMSCOPE_SLURM_REST_TOKEN": "secret"})
 
 
 # Secrets
@@ -351,6 +392,7 @@ def test_tls_needs_both_files_and_they_must_exist() -> None:
         {"SLURMSCOPE_SERVE_TOKENS": "hunter2"},
         {"SLURMSCOPE_SERVE_TOKEN": "hunter2"},
         {"SLURMSCOPE_SERVE_TLS_KEY": "-----BEGIN PRIVATE KEY-----\nhunter2\n"},
+        {"SLURMSCOPE_SLURM_REST_TOKEN_FILE": f"{JWT}hunter2"},
     ],
 )
 def test_secrets_are_not_repeated(written: dict[str, str]) -> None:
@@ -366,22 +408,16 @@ def test_secrets_in_a_file_are_not_repeated() -> None:
     assert "hunter2" not in "\n".join(found)
 
 
-def test_a_malformed_password_hash_says_how_to_make_one() -> None:
-    assert problems(f'[serve.users]\nalice = "{HASH}"\nbob = "hunter2"') == [
-        "given.toml: serve.users: expected a password hash for user 2 of 2: run `slurmscope hash-password`"
-    ]
-    assert problems(f'[serve]\ntokens = ["{TOKEN.upper()}"]')[0].startswith(
-        "given.toml: serve.tokens: expected a SHA-256 in 64 lower-case hex digits for token 1 of 1"
-    )
-
-
 def test_rows_show_every_setting_with_secrets_masked() -> None:
     loaded = from_toml(
         f'[serve.users]\n"alice b" = "{HASH}"\n',
-        {"SLURMSCOPE_SERVE_TOKENS": TOKEN, "SLURMSCOPE_SLURM_CONF": 'a"b'},
+        {"SLURMSCOPE_SERVE_TOKENS": TOKEN, "SLURMSCOPE_SLURM_CONF": 'a"b', "SLURMSCOPE_SLURM_REST_TOKEN": JWT},
     )
     found = config.rows(loaded)
-    assert [key for key, _, _ in found] == [setting.key for setting in config.describe()]
+    assert [key for key, _, _ in found] == [setting.key for setting in config.describe() if setting.env]
+    assert ("slurm.rest_token", '"********"', "environment: SLURMSCOPE_SLURM_REST_TOKEN") in found
+    assert ("slurm.rest_token", '""', "default") in config.rows(config.load(env={}))
+    assert JWT not in str(found)
     assert ("serve.users", '{"alice b" = "********"}', "given.toml") in found
     assert ("serve.tokens", '["********"]', "environment: SLURMSCOPE_SERVE_TOKENS") in found
     assert ("poll.interval", "10.0", "default") in found
@@ -406,6 +442,9 @@ def test_rows_can_be_printed_whatever_the_environment_held() -> None:
 def test_every_setting_is_described() -> None:
     described = {setting.key: setting for setting in config.describe()}
     declared = msgspec.to_builtins(Settings())
+    clusters = described.pop("clusters.NAME")
+    assert (clusters.type, clusters.default, clusters.env) == ("a section", "{}", ())
+    assert clusters.description.endswith(".")
     assert list(described) == [f"{section}.{name}" for section, table in declared.items() for name in table]
     for key, setting in described.items():
         section, _, name = key.partition(".")
@@ -417,117 +456,6 @@ def test_every_setting_is_described() -> None:
     assert described["log.level"].type == "one of debug, info, warn, error"
     assert described["log.level"].env[1] == "LOGLEVEL"
     assert described["slurm.timeout"].env[1] == "CLI_TIMEOUT"
-
-
-# Addresses
-
-
-@pytest.mark.parametrize(
-    ("listen", "address"),
-    [
-        ("127.0.0.1:9092", ("127.0.0.1", 9092)),
-        ("[::1]:9092", ("::1", 9092)),
-        (":9092", ("", 9092)),
-        ("head-1.cluster.example:65535", ("head-1.cluster.example", 65535)),
-        ("localhost:0", ("localhost", 0)),
-    ],
-)
-def test_listen_address(listen: str, address: tuple[str, int]) -> None:
-    assert listen_address(config.load(env={"SLURMSCOPE_SERVE_LISTEN": listen}).settings) == address
-
-
-@pytest.mark.parametrize(
-    "listen",
-    [
-        "",
-        "9092",
-        "localhost",
-        "::1:9092",
-        "[::1]",
-        "[x]:1",
-        "[]:1",
-        "h:65536",
-        "h:-1",
-        "h:٣",
-        "a b:1",
-        "h:1\n",
-    ],
-)
-def test_addresses_that_are_none(listen: str) -> None:
-    assert problems(env={"SLURMSCOPE_SERVE_LISTEN": listen})
-    with pytest.raises(ConfigError):
-        listen_address(Settings(serve=Serve(listen=listen)))
-
-
-# .env
-
-
-@pytest.mark.parametrize(
-    ("line", "value"),
-    [
-        ("A=b", "b"),
-        ("  export A=b  ", "b"),
-        ("A = b", "b"),
-        ("A=", ""),
-        ("A=b c", "b c"),
-        ("A=b # comment", "b"),
-        ("A= # comment", ""),
-        ("A=b#c", "b#c"),
-        ("A=#c", "#c"),
-        ("A='b # c'  # comment", "b # c"),
-        ('A="b # c"', "b # c"),
-        (r"A='b\n'", r"b\n"),
-        (r'A="b\n\t\"\\ \$x \d"', 'b\n\t"\\ $x \\d'),
-        ("A=it's", "it's"),
-        ("A=b=c", "b=c"),
-        ("A=$B", "$B"),
-        ("A=b\r", "b"),
-        ("A=1\nA=2", "2"),
-        ("# A=1\n\n \nA=3", "3"),
-    ],
-)
-def test_dotenv_syntax(line: str, value: str) -> None:
-    assert dotenv_values(line, ".env") == {"A": value}
-
-
-@pytest.mark.parametrize(
-    "line", ["A", "=b", "export A", "1A=b", "A='b", 'A="b', 'A="b" c', "A='b'c", "A='b'#c", 'A="b\\"', "A: b"]
-)
-def test_unreadable_dotenv_lines_are_named(line: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        dotenv_values(f"OK=1\n{line}\nOK=2\n{line}", "some.env")
-    assert caught.value.problems == tuple(
-        f"some.env: line {number}: expected NAME=value, with quotes closed" for number in (2, 4)
-    )
-
-
-names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True)
-
-
-@given(st.text())
-def test_any_text_is_read_or_refused_as_dotenv(text: str) -> None:
-    try:
-        values = dotenv_values(text, ".env")
-    except ConfigError as error:
-        assert error.problems
-        assert all(problem.startswith(".env: line ") for problem in error.problems)
-    else:
-        assert len(values) <= text.count("\n") + 1
-
-
-@given(st.dictionaries(names, st.text()), st.sampled_from(["", "export "]), st.sampled_from(["", " # it's"]))
-def test_what_is_quoted_comes_back(values: dict[str, str], export: str, comment: str) -> None:
-    def quoted(value: str) -> str:
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return f'"{escaped}"'
-
-    text = "\n".join(f"{export}{name}={quoted(value)}{comment}" for name, value in values.items())
-    assert dotenv_values(text, ".env") == values
-
-
-@given(names, st.text(st.characters(exclude_characters="'\n")))
-def test_what_is_in_single_quotes_is_literal(name: str, value: str) -> None:
-    assert dotenv_values(f"{name}='{value}'", ".env") == {name: value}
 
 
 @given(st.sampled_from([setting for s in config.describe() for setting in s.env]), st.text())

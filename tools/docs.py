@@ -98,6 +98,47 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
+_VARIABLES_AND_CLUSTERS = """
+In a variable a list is separated by commas, and a table is `name=value,name=value`. `$SLURM_HOME` names the folder in
+whose `bin` the commands are, when `slurm.bin_dir` is empty.
+
+## Many clusters
+
+One slurmscope reads any number of clusters. Each has a section `[clusters.NAME]`, and NAME is its `cluster` label:
+
+```toml
+[slurm] # for all that do not say otherwise
+timeout = 20
+
+[poll]
+interval = 30
+
+[clusters.alpha] # by ssh: its commands are run on a login node
+ssh = "slurmscope@login.alpha.example.org"
+ssh_config = "/etc/slurmscope/ssh_config"
+bin_dir = "/opt/slurm/bin"
+
+[clusters.beta] # by REST: its slurmrestd is asked
+source = "rest"
+rest_url = "https://slurm.beta.example.org:6820"
+rest_token_file = "/etc/slurmscope/beta.jwt"
+interval = 60
+```
+
+- A section may set all that `[slurm]` has, but for `cluster`, which is NAME, and all that `[poll]` has. Its settings
+  are checked as those are.
+- **What a section leaves out is as `[slurm]` and `[poll]` have it**, once the `.env` file, the environment and the
+  command line have had their say. Variables set these two, and so every cluster that does not say otherwise; a cluster
+  by itself is set in the file alone.
+- `rest_token`, `rest_token_file` and `rest_token_command` are alternatives: only one may be set in one place, and a
+  section that sets one inherits none of them. `rest_token = ""` makes a cluster without a token. In the same way, one
+  in a variable takes the place of another in the file.
+- NAME is made of `a-z`, `A-Z`, `0-9`, `_`, `-` and `.`; with a dot it is in quotes, `[clusters."alpha.example"]`.
+- Beside clusters `[slurm]` is none of its own, and `slurm.cluster` must be empty.
+- `slurmscope config` lists each cluster's settings that are not as `[slurm]` and `[poll]` have them.
+"""
+
+
 def configuration_page() -> str:
     lines = [
         _MADE.format(source="src/slurmscope/settings.py"),
@@ -126,10 +167,7 @@ listen = ":9092"
         names = " or ".join(f"`{name}`" for name in setting.env)
         row = (f"`{setting.key}`", setting.description, setting.type, f"`{setting.default}`", names)
         lines.append("| " + " | ".join(map(_cell, row)) + " |")
-    lines.append(
-        "\nIn a variable a list is separated by commas, and a table is `name=value,name=value`. `$SLURM_HOME` names "
-        "the folder in whose `bin` the commands are, when `slurm.bin_dir` is empty.\n"
-    )
+    lines.append(_VARIABLES_AND_CLUSTERS)
     return "\n".join(lines)
 
 

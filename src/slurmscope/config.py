@@ -195,7 +195,7 @@ class _Scope(NamedTuple):
             try:
                 scope.values[key] = checked(key, one)
             except WrongError as wrong:
-                scope.values.pop(key)
+                scope.values.pop(key, None)
                 problems.append(f"{one.origin}: {scope.name(key)}: {wrong}")
         return scope
 

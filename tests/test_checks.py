@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is expected of single values, through the door that everybody uses: `config.load`."""
+
+from pathlib import Path
+
+import configured
+import pytest
+from configured import from_toml, problems
+
+from slurmscope import config
+from slurmscope.auth import hash_password, hash_token
+from slurmscope.config import ConfigError, listen_address
+from slurmscope.settings import Serve, Settings
+
+HASH = hash_password("sesame")
+TOKEN = hash_token("open-up")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configured.alone(tmp_path, monkeypatch)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("127.0.0.1:9092", ("127.0.0.1", 9092)),
+        ("[::1]:9092", ("::1", 9092)),
+        (":9092", ("", 9092)),
+        ("head-1.cluster.example:65535", ("head-1.cluster.example", 65535)),
+        ("localhost:0", ("localhost", 0)),
+    ],
+)
+def test_listen_address(listen: str, address: tuple[str, int]) -> None:
+    assert listen_address(config.load(env={"SLURMSCOPE_SERVE_LISTEN": listen}).settings) == address
+
+
+@pytest.mark.parametrize(
+    "listen",
+    [
+        "",
+        "9092",
+        "localhost",
+        "::1:9092",
+        "[::1]",
+        "[x]:1",
+        "[]:1",
+        "h:65536",
+        "h:-1",
+        "h:٣",
+        "a b:1",
+        "h:1\n",
+    ],
+)
+def test_addresses_that_are_none(listen: str) -> None:
+    assert problems(env={"SLURMSCOPE_SERVE_LISTEN": listen})
+    with pytest.raises(ConfigError):
+        listen_address(Settings(serve=Serve(listen=listen)))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "http://head",
+        "http://head:6820",
+        "https://head-1.cluster.example:443/slurm/api/",
+        "http://[::1]:6820",
+        "http://10.0.0.1/",
+    ],
+)
+def test_addresses_of_services(url: str) -> None:
+    loaded = config.load(env={"SLURMSCOPE_SLURM_REST_URL": url, "SLURMSCOPE_PROMETHEUS_URL": url})
+    assert (loaded.settings.slurm.rest_url, loaded.settings.prometheus.url) == (url, url)
+
+
+def test_slurmrestd_may_listen_on_a_socket() -> None:
+    assert from_toml("[slurm]\nrest_url = 'unix:/run/slurmrestd.sock'").settings.slurm.rest_url.startswith("unix:/")
+    assert problems("[prometheus]\nurl = 'unix:/run/prometheus.sock'") == [
+        "given.toml: prometheus.url: expected http://host[:port][/prefix] or https://host[:port][/prefix], "
+        'found "unix:/run/prometheus.sock"'
+    ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "head:6820",
+        "HTTP//head",
+        "ftp://head",
+        "http://",
+        "http://:6820",
+        "http://head:0",
+        "http://head:65536",
+        "http://head:٣",
+        "http://[x]:1",
+        "http://head/ a",
+        "http://head/a?b",
+        "http://head/a#b",
+        "http://a b",
+        " http://head",
+        "unix:run/slurmrestd.sock",
+        "unix:",
+        "unix:/",
+        "/run/slurmrestd.sock",
+    ],
+)
+def test_addresses_that_no_service_can_have(url: str) -> None:
+    assert problems(f"[slurm]\nrest_url = '{url}'") == [
+        "given.toml: slurm.rest_url: expected http://host[:port][/prefix], https://host[:port][/prefix] "
+        f'or unix:/absolute/path, found "{url}"'
+    ]
+    assert len(problems(f"[prometheus]\nurl = '{url}'")) == 1
+
+
+@pytest.mark.parametrize("key", ["slurm.rest_url", "prometheus.url"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(key: str) -> None:
+    (found,) = problems(f"{key} = 'https://alice:hunter2@head'")
+    assert found.startswith(f"given.toml: {key}: expected ")
+    assert "hunter2" not in found
+
+
+# ssh
+
+
+@pytest.mark.parametrize("target", ["", "login", "alice@login-1.cluster.example", "a@b@host", "fe80::1"])
+def test_where_ssh_leads(target: str) -> None:
+    assert from_toml(f"[slurm]\nssh = '{target}'").settings.slurm.ssh == target
+
+
+@pytest.mark.parametrize(
+    "target", ["-oProxyCommand=reboot", "alice@-oProxyCommand=reboot", "a b", "login ", "a\tb", "a\x00b", "alice@"]
+)
+def test_what_ssh_would_take_for_something_else(target: str) -> None:
+    (found,) = problems(env={"SLURMSCOPE_SLURM_SSH": target})
+    assert found.startswith(
+        "environment: SLURMSCOPE_SLURM_SSH: slurm.ssh: "
+        "expected host or user@host, without spaces and not beginning with -, found "
+    )
+    assert found.isprintable()
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["slurm.rest_ca", "slurm.rest_token_file", "slurm.ssh_config", "serve.tls_cert"])
+def test_files_must_be_there(name: str) -> None:
+    Path("folder").mkdir()
+    for path in ("none", "folder"):
+        assert f'given.toml: {name}: expected a file that exists and can be read, found "{path}"' in problems(
+            f"{name} = '{path}'"
+        )
+
+
+@pytest.mark.parametrize("name", ["rest_ca", "rest_token_file", "ssh_config"])
+def test_files_that_are_there(name: str) -> None:
+    Path("file").touch()
+    assert getattr(from_toml(f"slurm.{name} = 'file'").settings.slurm, name) == "file"
+
+
+def test_tls_needs_both_files_and_they_must_exist() -> None:
+    Path("cert").touch()
+    assert problems("[serve]\ntls_cert = 'cert'") == [
+        "given.toml: serve.tls_cert: expected serve.tls_key to be set too, found it empty"
+    ]
+    assert problems("[serve]\ntls_key = 'cert'") == [
+        "given.toml: serve.tls_key: expected serve.tls_cert to be set too, found it empty"
+    ]
+    assert problems("[serve]\ntls_cert = 'cert'\ntls_key = 'none'") == [
+        'given.toml: serve.tls_key: expected a file that exists and can be read, found "none"'
+    ]
+    assert from_toml("[serve]\ntls_cert = 'cert'\ntls_key = 'cert'").settings.serve.tls_key == "cert"
+
+
+def test_a_malformed_password_hash_says_how_to_make_one() -> None:
+    assert problems(f'[serve.users]\nalice = "{HASH}"\nbob = "hunter2"') == [
+        "given.toml: serve.users: expected a password hash for user 2 of 2: run `slurmscope hash-password`"
+    ]
+    assert problems(f'[serve]\ntokens = ["{TOKEN.upper()}"]')[0].startswith(
+        "given.toml: serve.tokens: expected a SHA-256 in 64 lower-case hex digits for token 1 of 1"
+    )
+
+
+# Numbers
+
+
+@pytest.mark.parametrize("number", ["0x" + "f" * 300, "0x" + "f" * 9000, "1" + "0" * 400, "-inf"])
+@pytest.mark.parametrize("name", ["slurm.timeout", "metrics.top"])
+def test_numbers_beyond_reason(name: str, number: str) -> None:
+    try:
+        loaded = from_toml(f"{name} = {number}")
+    except ConfigError as error:
+        assert [line.partition(": expected")[0] for line in error.problems] == [f"given.toml: {name}"]
+        assert len(str(error)) < 400
+    else:
+        assert loaded.settings.metrics.top > 10**18
