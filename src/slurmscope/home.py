@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from html import escape
-from urllib.parse import quote
 
 from slurmscope import __version__
 from slurmscope.metrics.book import Issue
@@ -32,8 +31,8 @@ def home(issue: Issue) -> str:
         content = f"<h1>{title}</h1>{_state(editions[0])}{served}<h2>What is read</h2>{_read(editions[0])}"
     else:
         title = f"{len(editions)} clusters"
-        index = "".join(_entry(edition) for edition in editions)
-        sections = "".join(_section(edition, at in issue.left_out) for at, edition in enumerate(editions))
+        index = "".join(_entry(edition, at, at in issue.left_out) for at, edition in enumerate(editions))
+        sections = "".join(_section(edition, at, at in issue.left_out) for at, edition in enumerate(editions))
         content = f"<h1>{title}</h1><table class=index>{index}</table>{served}{sections}"
     return _PAGE.format(title=title, content=content, version=__version__)
 
@@ -51,16 +50,15 @@ def _state(edition: Edition) -> str:
     return f"<p>{_answers(edition)}{_overview(edition.snapshot)}"
 
 
-def _entry(edition: Edition) -> str:
+def _entry(edition: Edition, at: int, left_out: bool) -> str:
     """A cluster in the index of several."""
-    link = f'<a href="#{quote(edition.snapshot.cluster)}">{_name(edition)}</a>'
-    return f"<tr><th scope=row>{link}<td>{_answers(edition)}<td>{_jobs(edition.snapshot)}"
+    state = "<span class=down>left out</span>" if left_out else _answers(edition)
+    return f'<tr><th scope=row><a href="#cluster-{at}">{_name(edition)}</a><td>{state}<td>{_jobs(edition.snapshot)}'
 
 
-def _section(edition: Edition, left_out: bool) -> str:
-    told = _LEFT_OUT if left_out else ""
-    head = f'<h2 id="{escape(edition.snapshot.cluster)}">{_name(edition)}</h2>'
-    return f"<section>{head}{told}{_state(edition)}<h3>What is read</h3>{_read(edition)}</section>"
+def _section(edition: Edition, at: int, left_out: bool) -> str:
+    head = f"<h2 id=cluster-{at}>{_name(edition)}</h2>{_LEFT_OUT if left_out else ''}"
+    return f"<section>{head}{_state(edition)}<h3>What is read</h3>{_read(edition)}</section>"
 
 
 def _read(edition: Edition) -> str:
@@ -135,8 +133,8 @@ th, td {{ text-align: left; padding: .25rem 1rem .25rem 0; border-bottom: 1px so
 thead th {{ font-weight: 600 }}
 .up::before {{ content: "● "; color: #2a9d57 }}
 .down::before {{ content: "▲ "; color: #c8372d }}
-section {{ margin-top: 3rem }}
-.index {{ width: auto }}
+section {{ margin-top: 3rem }} section h2 {{ margin-bottom: 0 }}
+.index {{ width: auto; margin-top: 1rem }}
 td:nth-child(-n+4) {{ white-space: nowrap }}
 .bars td {{ white-space: normal }}
 .big {{ font-size: 1.3rem }}

@@ -9,13 +9,14 @@ import re
 
 import msgspec
 import pytest
-from recorded import read
+from recorded import Recorded, read
 
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.metrics.view import View
-from slurmscope.model import PARTS, Job, Part, Snapshot
+from slurmscope.model import PARTS, Cost, Job, Part, Snapshot
+from slurmscope.slurm.source import Way
 
 
 def page_of(pages: Pages, profile: str = "slurmscope") -> str:
@@ -143,3 +144,24 @@ def test_nothing_is_told_of_a_cluster_without_a_name() -> None:
     page = page_of(published(msgspec.structs.replace(snapshot, cluster="")))
     assert "slurm_up" in page
     assert "slurm_queue_jobs" not in page
+
+
+def test_what_reading_cost_is_summed_over_the_ways_where_it_is_told_by_part() -> None:
+    snapshot, _ = read("24.11")
+    pages = published(snapshot)
+    source = Way("text", Recorded("24.11"))
+    source.costs["jobs", "squeue"] = Cost(runs=3, failures=1, seconds=1.5, last_seconds=0.5, bytes=70, rows_skipped=2)
+    source.costs["jobs", "slurmrestd"] = Cost(runs=4, rows_skipped=5)
+    source.costs["nodes", "scontrol"] = Cost()
+    source.fallbacks["jobs", "rest"] = 6
+    pages.source = source
+    page = page_of(pages)
+    assert values(page, "slurm_command_runs_total") == {
+        'cluster="lab24",part="jobs",command="squeue"': 3,
+        'cluster="lab24",part="jobs",command="slurmrestd"': 4,
+    }
+    skipped = values(page, "slurm_rows_skipped_total")
+    assert skipped.pop('cluster="lab24",part="jobs"') == 7
+    assert len(skipped) == len(PARTS) - 1 and set(skipped.values()) == {0}
+    assert values(page, "slurm_source_fallbacks_total") == {'cluster="lab24",part="jobs",source="rest"': 6}
+    assert "slurm_dbd_up" not in page, "it was never asked"
