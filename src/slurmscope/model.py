@@ -387,7 +387,7 @@ class Accounting(msgspec.Struct, frozen=True, gc=False):
 class Config(msgspec.Struct, frozen=True, gc=False):
     """The few lines of `scontrol show config` that change how the rest is read."""
 
-    cluster: str
+    cluster: str  # "": not told
     version: str
     boot_time: int | None
     settings: dict[str, str]

@@ -79,19 +79,19 @@ class Way:
         self.costs: Costs = {}
         self.commands: Mapping[str, Command] = BY_WAY[name]  # by part; what it cannot tell is not there
         self.fallbacks: dict[tuple[str, str], int] = {}
-        self._transport = transport
+        self.transport = transport
         self._memos: dict[str, Mapping[bytes, Any]] = {}
         self._once = Once()
 
     async def read(self, part: str) -> Reading:
         command = self.commands[part]
         with metered(self.costs, part, command.program) as cost:
-            output = await self._transport.run(command)
+            output = await self.transport.run(command)
             cost.bytes += len(output.data)
             return await self._parsed(command, output, cost)
 
     async def close(self) -> None:
-        await self._transport.close()
+        await self.transport.close()
 
     async def _parsed(self, command: Command, output: Output, cost: Cost) -> Reading:
         part = command.part

@@ -8,6 +8,7 @@ TransportError
   TimedOut     it took longer than it may, and was killed with its children
   Failed       it ended with a status that is no answer
     Unanswered   … for slurmctld does not answer, as the command itself says
+    Unreachable  … for slurmrestd or a login node is not there, or does not let us in
   TooLong      it printed more than any cluster can have to say
 """
 
@@ -40,6 +41,10 @@ class Failed(TransportError):
 
 
 class Unanswered(Failed):
+    pass
+
+
+class Unreachable(Failed):
     pass
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.model import WAITING_STATES, Job
+from slurmscope.model import HOLDING_STATES, WAITING_STATES, Job
 from slurmscope.slurm import values
 from slurmscope.slurm.openapi.reader import Number, Words, count, minutes, records, time, whole, words
 from slurmscope.slurm.text import Marks, Parsed
@@ -108,6 +108,7 @@ def _job(found: _Record) -> Job:
     tres = found.tres_alloc_str or found.tres_req_str or ""
     amounts = values.tres(tres)
     start = time(found.start_time)
+    limit = minutes(found.time_limit)
     return Job(
         id=count(found.job_id),
         array_id=array,
@@ -124,10 +125,9 @@ def _job(found: _Record) -> Job:
         submit_time=time(found.submit_time),
         eligible_time=time(found.eligible_time),
         start_time=start,
-        # of a job that waits, squeue shows an end only where the scheduler has planned a start
-        end_time=time(found.end_time) if start or state not in WAITING_STATES else None,
-        time_limit=minutes(found.time_limit),
-        cpus=count(found.cpus),
+        end_time=_end(found, state, start, limit),
+        time_limit=limit,
+        cpus=count(found.cpus if found.cpus is not None else amounts.get("cpu")),
         memory=amounts.get("mem"),
         gpus=values.gpus_of_tres(amounts) if "gpu" in tres else _NO_GPUS,
         nodes=count(found.node_count),
@@ -140,6 +140,12 @@ def _job(found: _Record) -> Job:
         restarts=whole(found.restart_cnt),
         exit_code=_exit_code(found.exit_code),
     )
+
+
+def _end(found: _Record, state: str, start: int | None, limit: int | None) -> int | None:
+    """As squeue shows it: none where the job has no limit, or no start was planned yet."""
+    open_end = limit is None and state in WAITING_STATES | HOLDING_STATES
+    return None if open_end or (start is None and state in WAITING_STATES) else time(found.end_time)
 
 
 def _reason(found: _Record) -> str | None:

@@ -42,6 +42,7 @@ class _Node(msgspec.Struct):
     alloc_memory: Number = None
     free_memory: Number = None  # before data_parser
     free_mem: Number = None
+    tres: str | None = None
     gres: str | None = None
     gres_used: str | None = None
     weight: Number = None
@@ -57,7 +58,7 @@ class _Node(msgspec.Struct):
 def _node(found: _Node) -> Node:
     state, flags = values.node_state("+".join([*words(found.state), *words(found.state_flags)]))
     load = whole(found.cpu_load)
-    cpus = count(found.cpus)
+    cpus, effective = count(found.cpus), whole(found.effective_cpus)
     reason = found.reason or None
     return Node(
         name=intern(found.name),
@@ -65,7 +66,8 @@ def _node(found: _Node) -> Node:
         flags=flags,
         partitions=names(found.partitions),
         cpus=cpus,
-        cpus_effective=cpus if found.effective_cpus is None else count(found.effective_cpus),
+        # what is kept for the system is not among the TRES
+        cpus_effective=values.tres(found.tres or "").get("cpu", cpus) if effective is None else effective,
         cpus_allocated=count(found.alloc_cpus),
         load=None if load is None else load / 100,
         memory=count(found.real_memory) << 20,
@@ -88,31 +90,31 @@ def parse_nodes(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Pa
     return records(data, "nodes", _Node, _node)
 
 
-class _Nodes(msgspec.Struct):
+class _Nodes(msgspec.Struct, frozen=True):
     configured: str | None = None
     total: Number = None
 
 
-class _Total(msgspec.Struct):
+class _Total(msgspec.Struct, frozen=True):
     total: Number = None
 
 
-class _Allowed(msgspec.Struct):
+class _Allowed(msgspec.Struct, frozen=True):
     allowed: Words = None
     assigned: str | None = None
 
 
-class _Times(msgspec.Struct):
+class _Times(msgspec.Struct, frozen=True):
     time: Number = None
     nodes: Number = None
 
 
-class _Priority(msgspec.Struct):
+class _Priority(msgspec.Struct, frozen=True):
     job_factor: Number = None
     tier: Number = None
 
 
-class _State(msgspec.Struct):
+class _State(msgspec.Struct, frozen=True):
     state: Words = None
 
 

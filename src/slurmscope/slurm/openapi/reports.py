@@ -235,7 +235,7 @@ def parse_controllers(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {})
     return _controllers(data)
 
 
-class _Fairshare(msgspec.Struct):
+class _Fairshare(msgspec.Struct, frozen=True):
     factor: Number = None
     level: Number = None
 
@@ -258,7 +258,9 @@ class _Shares(msgspec.Struct):
 
 
 def _endless(value: Number) -> float | None:
-    return inf if isinstance(value, Boxed) and value.infinite else _decimal(value)
+    """A number that may be endless; v0.0.45 writes the highest of 64 bits."""
+    found = inf if isinstance(value, Boxed) and value.infinite else _decimal(value)
+    return inf if found is not None and found >= 2**63 else found
 
 
 def _decimal(value: Number) -> float | None:
@@ -296,31 +298,34 @@ def parse_shares(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
     return Parsed(tuple(found))
 
 
-class _Duration(msgspec.Struct):
+class _Duration(msgspec.Struct, frozen=True):
     last: Number = None
     max: Number = None
     time: Number = None
 
 
-class _Rollup(msgspec.Struct):
+class _Rollup(msgspec.Struct, frozen=True):
     count: Number = None
     last_run: Number = None
     duration: _Duration = _Duration()
 
 
-class _Rollups(msgspec.Struct):
+class _Rollups(msgspec.Struct, frozen=True):
     hourly: _Rollup = _Rollup()
 
 
-class _Taken(msgspec.Struct):
+class _Taken(msgspec.Struct, frozen=True):
     total: Number = None
 
 
 class _DbdRpc(msgspec.Struct):
     count: Number
-    rpc: str | None = None
+    kind: str | None = msgspec.field(name="rpc", default=None)
     user: str | None = None
     time: _Taken = _Taken()
+
+    def named(self, name: str | None) -> Rpc:
+        return Rpc(name or "", None, count(self.count), _seconds(self.time.total) or 0.0)
 
 
 class _DbdStatistics(msgspec.Struct):
@@ -343,12 +348,8 @@ def parse_accounting(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) 
             rollup_seconds=_seconds(rollup.duration.time),
             rollup_last_seconds=_seconds(rollup.duration.last),
             rollup_max_seconds=_seconds(rollup.duration.max),
-            rpcs=merged(
-                Rpc(one.rpc or "", None, count(one.count), _seconds(one.time.total) or 0.0) for one in found.rpcs
-            ),
-            rpc_users=merged(
-                Rpc(one.user or "", None, count(one.count), _seconds(one.time.total) or 0.0) for one in found.users
-            ),
+            rpcs=merged(one.named(one.kind) for one in found.rpcs),
+            rpc_users=merged(one.named(one.user) for one in found.users),
         )
     )
 
@@ -363,6 +364,6 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
     meta = opened(data).meta
     raw = (meta.new or meta.old) if meta else msgspec.Raw()
     found = whole_answer(data, raw, "meta.slurm", _Release)
-    if not found.release or not found.cluster:
-        raise Malformed("no name of the cluster in it: this version does not tell it (slurm.cluster gives it one)")
-    return Parsed(Config(found.cluster, found.release, None, {}))
+    if not found.release:
+        raise Malformed("no version of Slurm's in it")
+    return Parsed(Config(found.cluster or "", found.release, None, {}))

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""slurmrestd, over TCP or a unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+import time
+from collections.abc import Iterable
+
+import httpx
+import msgspec
+
+from slurmscope.settings import Slurm
+from slurmscope.slurm import probe
+from slurmscope.slurm.commands import Command
+from slurmscope.slurm.text import Marks, decode
+from slurmscope.slurm.token import Token, expiry
+from slurmscope.slurm.transport import (
+    Failed,
+    NotFound,
+    Output,
+    TimedOut,
+    TooLong,
+    TransportError,
+    Unreachable,
+    error_of,
+)
+
+_UNIX = "unix:"
+_DOCUMENT = "/openapi/v3"
+_MOST_DOCUMENT = 64 << 20
+_VERSION = re.compile(r"/slurm/(v(\d+)\.(\d+)\.(\d+))/jobs/?$")
+_OLDEST = (0, 0, 37)
+_TRIES = 2
+_NO_MARKS = Marks("", "")
+
+
+class _Document(msgspec.Struct):
+    paths: dict[str, msgspec.Raw] = {}
+
+
+class _Said(msgspec.Struct):
+    error: str | None = None
+    description: str | None = None
+
+
+class _Errors(msgspec.Struct):
+    errors: list[_Said] = []
+
+
+def newest(paths: Iterable[str]) -> str | None:
+    """The newest version among the paths of slurmrestd's own document, if there is one that we read."""
+    found = [(tuple(map(int, match.groups()[1:])), match[1]) for path in paths if (match := _VERSION.match(path))]
+    best = max(found, default=((0, 0, 0), ""))
+    return best[1] if best[0] >= _OLDEST else None
+
+
+class Rest:
+    """Asks slurmrestd. What version of its language it speaks is found in the document that it gives of itself."""
+
+    def __init__(self, slurm: Slurm) -> None:
+        self._url = slurm.rest_url
+        self._user = slurm.rest_user
+        self._ca = slurm.rest_ca
+        self._timeout = slurm.timeout
+        self.token = Token(slurm)
+        self.version: str | None = None
+        self._paths: frozenset[str] = frozenset()
+        self._client: httpx.AsyncClient | None = None
+        self._discovering = asyncio.Lock()
+
+    async def run(self, command: Command) -> Output:
+        started = time.monotonic()
+        await self.discover()
+        path = command.argv[1].replace("{version}", self.version or "")
+        if path.rstrip("/") not in self._paths:
+            raise NotFound(f"slurmrestd has no {path}")
+        try:
+            data = await self._get(path, command.row.most_bytes)
+        except TransportError:
+            # one that was updated or set up anew may speak another version
+            self.version = None
+            raise
+        return Output(data, _NO_MARKS, ("GET", path), "", time.monotonic() - started)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def discover(self) -> str:
+        """The version that is spoken, asked for once."""
+        async with self._discovering:
+            if self.version is None:
+                data = await self._get(_DOCUMENT, _MOST_DOCUMENT)
+                try:
+                    paths = msgspec.json.decode(data, type=_Document).paths
+                except ValueError as error:
+                    said = decode(data[:200])
+                    raise Unreachable(
+                        f"{self._url} is not slurmrestd: no OpenAPI document at {_DOCUMENT}: {said!r}"
+                    ) from error
+                version = newest(paths)
+                if version is None:
+                    raise NotFound(
+                        f"slurmrestd at {self._url} speaks no version from v0.0.37 on: are its plugins loaded?"
+                    )
+                self._paths = frozenset(path.rstrip("/") for path in paths)
+                self.version = version
+            return self.version
+
+    def _open(self) -> httpx.AsyncClient:
+        if self._client is None:
+            if self._url.startswith(_UNIX):
+                transport = httpx.AsyncHTTPTransport(uds=self._url.removeprefix(_UNIX))
+                self._client = httpx.AsyncClient(
+                    transport=transport, base_url="http://slurmrestd", timeout=self._timeout
+                )
+            else:
+                try:
+                    context = ssl.create_default_context(cafile=self._ca or None)
+                except OSError as error:
+                    raise Failed(f"{self._ca}: cannot be used as certificates: {error} (slurm.rest_ca)") from error
+                # no proxy of the environment stands between a cluster and its slurmrestd
+                self._client = httpx.AsyncClient(
+                    base_url=self._url, verify=context, timeout=self._timeout, trust_env=False
+                )
+        return self._client
+
+    async def _get(self, path: str, most: int) -> bytes:
+        """The body of an answer, within the time that a question may take, however often it is tried."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                token = await self.token.get()
+                for left in reversed(range(_TRIES)):
+                    try:
+                        status, body = await self._once(path, token, most)
+                    except httpx.NetworkError:
+                        # a connection that was kept may have been closed by the other side meanwhile
+                        if not left:
+                            raise
+                        continue
+                    if status not in (401, 403) or not left or not self.token.renewable:
+                        break
+                    token = await self.token.get(refused=token)
+                self._check(status, body, path, token)
+                return body
+        except (TimeoutError, httpx.TimeoutException):
+            raise TimedOut(
+                f"slurmrestd at {self._url} did not answer {path} in {self._timeout:g} s (slurm.timeout)"
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise Unreachable(
+                f"slurmrestd at {self._url} cannot be reached: {error or type(error).__name__}"
+            ) from error
+
+    async def _once(self, path: str, token: str, most: int) -> tuple[int, bytes]:
+        headers = {"X-SLURM-USER-TOKEN": token} if token else {}
+        if self._user:
+            headers["X-SLURM-USER-NAME"] = self._user
+        body = bytearray()
+        async with self._open().stream("GET", path, headers=headers) as response:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > most:
+                    raise TooLong(f"more than {most >> 20} MiB of answer, which no cluster has to say")
+        return response.status_code, bytes(body)
+
+    def _check(self, status: int, body: bytes, path: str, token: str) -> None:
+        if status == 200:
+            return
+        if status in (401, 403):
+            end = expiry(token)
+            over = end is not None and end < time.time()
+            cure = "it has expired" if over else "none was given" if not token else "is it for this cluster?"
+            raise Unreachable(f"slurmrestd at {self._url} refused the token: {cure} (`scontrol token` makes one)")
+        if status == 404:
+            raise NotFound(f"slurmrestd at {self._url} has no {path}")
+        raise error_of(probe.FAILED, f"slurmrestd at {self._url} answered {path} with {status}: {_words(body)}")
+
+
+def _words(body: bytes) -> str:
+    """What an answer that is none says for itself."""
+    try:
+        found = msgspec.json.decode(body, type=_Errors).errors
+        said = "; ".join(" ".join(filter(None, (one.error, one.description))) for one in found)
+    except ValueError:
+        said = ""
+    return (said or decode(body).strip() or "no message")[:1000]
