@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -11,11 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import descendants, until
 
 HOST = "cluster"  # as the client's configuration calls it
 _PLACES = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -30,45 +30,6 @@ def found() -> str:
             pytest.fail(missing, pytrace=False)
         pytest.skip(missing)
     return sshd
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """All processes below one, of whatever session."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if fields[0] != "Z":
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    todo = [pid]
-    while todo:
-        for child in children.get(todo.pop(), ()):
-            yield child
-            todo.append(child)
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends within a while."""
-    return until(lambda: not _there(pid))
-
-
-def until(true: object) -> bool:
-    """Whether something comes true within a while."""
-    assert callable(true)
-    for _ in range(500):
-        if true():
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def _there(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Sshd:
@@ -164,9 +125,7 @@ class Sshd:
         """It and all that it serves, at once, as when the machine goes."""
         if self._process is not None:
             for pid in (*self.sessions(), self._process.pid):
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             self._process.wait()
             self._process = None

@@ -7,17 +7,17 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from processes import gone
 
 import slurmscope
-from slurmscope.slurm import transport
-from slurmscope.slurm.commands import BY_PART, COMMANDS
-from slurmscope.slurm.text import Marks
-from slurmscope.slurm.transport import Failed, Local, NotFound, Output, TimedOut, TooLong
+from slurmscope.slurm import probe, process
+from slurmscope.slurm.commands import BY_PART, BY_WAY, COMMANDS, EVERY
+from slurmscope.slurm.local import Local
+from slurmscope.slurm.transport import Failed, NotFound, Output, TimedOut, TooLong, Unanswered
 
 PING = BY_PART["controllers"]
 
@@ -30,7 +30,7 @@ def script(folder: Path, name: str, body: str) -> Path:
 
 
 def run(folder: Path, timeout: float = 10.0, part: str = "controllers") -> Output:
-    return asyncio.run(Local(str(folder), timeout=timeout).run(BY_PART[part], Marks.random()))
+    return asyncio.run(Local(str(folder), timeout=timeout).run(BY_PART[part]))
 
 
 def test_the_arguments_and_the_environment(tmp_path: Path) -> None:
@@ -40,11 +40,13 @@ def test_the_arguments_and_the_environment(tmp_path: Path) -> None:
 
 def test_the_marks_of_the_run_are_in_the_format(tmp_path: Path) -> None:
     script(tmp_path, "squeue", 'for last; do :; done; echo "$last"')
-    marks = Marks.random()
-    data = asyncio.run(Local(str(tmp_path)).run(BY_PART["jobs"], marks)).data.decode()
+    output = run(tmp_path, part="jobs")
+    data, marks = output.data.decode(), output.marks
     assert data.startswith("JobID:|,JobArrayID:|,")
     assert f",Dependency:{marks.field},Feature:{marks.field}," in data
     assert data.endswith(f",Name:{marks.end}\n")
+    assert output.argv[-1] == data.rstrip("\n")
+    assert run(tmp_path, part="jobs").marks != marks
 
 
 def test_the_caller_s_defaults_do_not_change_the_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,20 +63,26 @@ def test_a_process_that_cannot_be_killed_is_not_waited_for(tmp_path: Path, monke
     """As one that hangs in a dead file system; here the kill itself is kept from it."""
     kill = os.killpg
     monkeypatch.setattr(os, "killpg", lambda pid, signal: None)
-    monkeypatch.setattr(transport, "_PATIENCE", 0.2)
-    script(tmp_path, "scontrol", "exec sleep 600")
+    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/pid; exec sleep 600")
     local = Local(str(tmp_path), timeout=0.2)
 
     async def twice() -> None:
         with pytest.raises(TimedOut):
-            await local.run(PING, Marks.random())
+            await local.run(PING)
         with pytest.raises(Failed, match=r"was killed but does not end"):
-            await local.run(PING, Marks.random())
-        stuck = local._stuck["controllers"]
-        kill(stuck.pid, 9)
-        await stuck.wait()
+            await local.run(PING)
+        kill(int((tmp_path / "pid").read_text()), 9)
         script(tmp_path, "scontrol", "echo again")
-        assert (await local.run(PING, Marks.random())).data == b"again\n"
+        while (output := await again()) is None:
+            await asyncio.sleep(0.01)
+        assert output.data == b"again\n"
+
+    async def again() -> Output | None:
+        try:
+            return await local.run(PING)
+        except Failed:  # its end has not come to us yet
+            return None
 
     asyncio.run(twice())
 
@@ -83,12 +91,12 @@ def test_slurm_home_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "bin").mkdir()
     script(tmp_path / "bin", "scontrol", "echo from home")
     monkeypatch.setenv("SLURM_HOME", str(tmp_path))
-    assert asyncio.run(Local().run(PING, Marks.random())).data == b"from home\n"
+    assert asyncio.run(Local().run(PING)).data == b"from home\n"
 
 
 def test_the_configuration_file_is_passed_on(tmp_path: Path) -> None:
     script(tmp_path, "scontrol", 'echo "$SLURM_CONF"')
-    output = asyncio.run(Local(str(tmp_path), conf="/etc/other.conf").run(PING, Marks.random()))
+    output = asyncio.run(Local(str(tmp_path), conf="/etc/other.conf").run(PING))
     assert output.data == b"/etc/other.conf\n"
 
 
@@ -104,7 +112,7 @@ def test_what_is_said_on_stderr_is_a_warning_and_the_status_decides(tmp_path: Pa
     output = run(tmp_path, part="scheduler")
     assert (output.data, output.warnings) == (b"data\n", "beware")
     script(tmp_path, "sdiag", "echo data; echo Unable to contact slurm controller >&2; exit 1")
-    with pytest.raises(Failed, match=r"sdiag exited with 1: Unable to contact slurm controller"):
+    with pytest.raises(Unanswered, match=r"sdiag exited with 1: Unable to contact slurm controller"):
         run(tmp_path, part="scheduler")
 
 
@@ -133,7 +141,7 @@ def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/parent; exec sleep 600")
 
     async def cancel() -> None:
-        task = asyncio.create_task(Local(str(tmp_path)).run(PING, Marks.random()))
+        task = asyncio.create_task(Local(str(tmp_path)).run(PING))
         while not (tmp_path / "parent").exists() or not (tmp_path / "parent").read_text():
             await asyncio.sleep(0.01)
         task.cancel()
@@ -153,34 +161,62 @@ def test_a_flood_of_complaints_is_cut(tmp_path: Path) -> None:
 
 def test_output_without_end_is_stopped(tmp_path: Path) -> None:
     script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/parent; exec yes")
-    command = msgspec.structs.replace(PING, most_bytes=10_000)
+    command = msgspec.structs.replace(PING, row=PING.row._replace(most_bytes=10_000))
     with pytest.raises(TooLong):
-        asyncio.run(Local(str(tmp_path)).run(command, Marks.random()))
+        asyncio.run(Local(str(tmp_path)).run(command))
     assert gone(int((tmp_path / "parent").read_text()))
 
 
-def gone(pid: int) -> bool:
-    for _ in range(100):
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.02)
-    return False
+def test_another_cluster_is_asked_for_as_with_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CLUSTERS", "of the caller")
+    script(tmp_path, "scontrol", 'echo "$SLURM_CLUSTERS"')
+    output = asyncio.run(Local(str(tmp_path), multi_cluster="other").run(PING))
+    assert output.data == b"other\n"
+
+
+def test_an_older_slurm_is_asked_as_it_understands(tmp_path: Path) -> None:
+    """Up to 22.05 scontrol has no --json: sinfo's is asked for, and from then on at once."""
+    script(
+        tmp_path,
+        "scontrol",
+        f"echo once >> {tmp_path}/asked; echo \"scontrol: unrecognized option '--json'\" >&2; exit 1",
+    )
+    script(tmp_path, "sinfo", 'echo "$@"')
+
+    async def twice() -> list[Output]:
+        local = Local(str(tmp_path))
+        return [await local.run(BY_WAY["json"]["nodes"]) for _ in range(2)]
+
+    outputs = asyncio.run(twice())
+    assert [output.data for output in outputs] == [b"--all --json\n"] * 2
+    assert outputs[0].argv == ("sinfo", "--all", "--json")
+    assert (tmp_path / "asked").read_text() == "once\n"
+
+
+def test_an_option_that_is_unknown_and_has_no_older_form_fails(tmp_path: Path) -> None:
+    script(tmp_path, "sdiag", "echo \"sdiag: unrecognized option '--json'\" >&2; exit 1")
+    with pytest.raises(Failed, match=r"sdiag exited with 1: sdiag: unrecognized option"):
+        asyncio.run(Local(str(tmp_path)).run(BY_WAY["json"]["scheduler"]))
+
+
+def test_a_python_for_the_probe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"python9 cannot be run"):
+        asyncio.run(Local(str(tmp_path), python=str(tmp_path / "python9")).run(BY_WAY["pyslurm"]["jobs"]))
 
 
 def test_nothing_else_starts_a_process() -> None:
-    """What is run is in the table: only the transport starts processes, and it takes a row of the table."""
-    starts = re.compile(r"\b(subprocess|os\.(system|popen|exec\w*|spawn\w*|fork)|create_subprocess_\w+)\b")
+    """What is run is in the table: one module starts processes, and probe.py, which is a program of its own."""
+    starts = re.compile(
+        r"\b((subprocess|multiprocessing)\b|os\.(system|popen|exec|(posix_)?spawn|fork)|create_subprocess_)"
+    )
     source = Path(slurmscope.__file__).parent
     found = {str(path.relative_to(source)) for path in source.rglob("*.py") if starts.search(path.read_text())}
-    assert found == {"slurm/transport.py"}
+    assert found == {"slurm/process.py", "slurm/probe.py"}
 
 
 def test_the_table_is_whole() -> None:
-    assert len({command.part for command in COMMANDS}) == len(COMMANDS)
+    assert len({(command.way, command.part) for command in COMMANDS}) == len(COMMANDS)
+    assert {row.part for row in probe.ROWS} == set(EVERY) == set(BY_PART)
     for command in COMMANDS:
         assert command.answers and command.why and command.cost
         assert command.every in ("fast", "slow", "rare")

@@ -20,6 +20,8 @@ _MOST_WORDS = 1 << 16  # of complaints
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
 
+Process = asyncio.subprocess.Process
+
 
 class Finished(msgspec.Struct):
     status: int
@@ -31,7 +33,7 @@ class Stuck:
     """Processes that were killed and did not go: no second one is started beside them."""
 
     def __init__(self) -> None:
-        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._processes: dict[str, Process] = {}
 
     def check(self, key: str, name: str) -> None:
         process = self._processes.pop(key, None)
@@ -39,13 +41,11 @@ class Stuck:
             self._processes[key] = process
             raise Failed(f"{name}, process {process.pid}, was killed but does not end: is a file system hanging?")
 
-    def add(self, key: str, process: asyncio.subprocess.Process) -> None:
+    def add(self, key: str, process: Process) -> None:
         self._processes[key] = process
 
 
-async def start(
-    argv: Sequence[str], environment: Mapping[str, str] | None = None, *, stdin: bool = False
-) -> asyncio.subprocess.Process:
+async def start(argv: Sequence[str], environment: Mapping[str, str] | None = None, *, stdin: bool = False) -> Process:
     name = Path(argv[0]).name
     try:
         return await asyncio.create_subprocess_exec(
@@ -120,7 +120,7 @@ async def head(stream: asyncio.StreamReader | None) -> bytes:
     return words
 
 
-async def kill(process: asyncio.subprocess.Process) -> bool:
+async def kill(process: Process) -> bool:
     """Nothing of the command is left behind: a grandchild that holds the pipe open goes too.
 
     False if it does not go: a process that waits for a dead file system cannot be killed, and is not waited for.

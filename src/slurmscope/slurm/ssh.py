@@ -88,7 +88,7 @@ def _last_line(words: str) -> str:
 class _Master(msgspec.Struct, eq=False):
     """A connection that stands, or stood."""
 
-    running: asyncio.subprocess.Process
+    running: process.Process
     said: asyncio.Task[bytes]
     folder: Path  # ours alone; with the socket in it
 
