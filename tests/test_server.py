@@ -18,18 +18,21 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
-from recorded import commands
+from recorded import commands, read
 
 from slurmscope import connection
-from slurmscope.auth import hash_password, hash_token
-from slurmscope.server import Receive, Scope, Send, accepts_gzip, wants_openmetrics
+from slurmscope.auth import Guard, hash_password, hash_token
+from slurmscope.metrics.pages import Pages
+from slurmscope.model import PARTS, Snapshot
+from slurmscope.server import App, Receive, Scope, Send, accepts_gzip, wants_openmetrics
 
 SLURMSCOPE = Path(sys.executable).parent / "slurmscope"
 Answer = tuple[int, dict[str, str], bytes]
@@ -335,6 +338,57 @@ def test_there_is_a_bound_on_connections(tmp_path: Path) -> None:
 def test_urllib_reads_it_too(served: Served) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{served.port}/metrics/sinfo") as answer:
         assert b"slurm_cpus_alloc" in answer.read()
+
+
+def ask(clusters: list[Pages], *paths: str) -> list[tuple[int, str]]:
+    """Status and body of each, of an application that serves these clusters."""
+    app = App(clusters, Guard({}, []))
+    answers: list[tuple[int, str]] = []
+
+    async def one(path: str) -> None:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b""}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(dict(message))
+
+        await app({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send)
+        answers.append((sent[0]["status"], b"".join(piece["body"] for piece in sent[1:]).decode()))
+
+    for path in paths:
+        asyncio.run(one(path))
+    return answers
+
+
+def without(pages: Pages, *parts: str) -> Pages:
+    """The same cluster, of which some parts were never read."""
+    fewer = Pages()
+    parted = Snapshot(cluster=pages.snapshot.cluster)
+    kept = {part: pages.snapshot.part(part) for part in PARTS if part not in parts}
+    asyncio.run(fewer.publish(parted.replaced(**kept), frozenset(kept)))
+    return fewer
+
+
+def test_several_clusters_are_ready_when_one_is() -> None:
+    whole, other = read("24.11")[1], read("22.05")[1]
+    partly = without(other, "jobs", "nodes", "shares")
+    assert ask([whole, other], "/readyz") == [(200, "ready\n")]
+    assert ask([partly, whole], "/readyz") == [(200, "ready\nnot read yet: lab22 (jobs, nodes)\n")]
+    silent = Pages(cluster="far")
+    told = "not read yet: lab22 (jobs, nodes), far (jobs, nodes, scheduler, controllers)\n"
+    assert ask([partly, silent], "/readyz", "/healthz") == [(503, told), (200, "ok\n")]
+    assert ask([partly], "/readyz") == [(503, "not read yet: jobs, nodes\n")]
+
+
+def test_several_clusters_are_on_one_page_and_requests_are_counted_once() -> None:
+    clusters = [read("24.11")[1], read("22.05")[1]]
+    (_, first), (_, second), (_, page) = ask(clusters, "/metrics", "/metrics/else", "/metrics/slurmscope")
+    assert 'slurm_up{cluster="lab24"} 1\nslurm_up{cluster="lab22"} 1\n' in first
+    assert second.startswith("not here")
+    counts = [line for line in page.splitlines() if line.startswith("slurm_scrapes_total")]
+    assert counts == ['slurm_scrapes_total{cluster="",code="200"} 1', 'slurm_scrapes_total{cluster="",code="404"} 1']
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from slurmscope.metrics.exposition import COUNTER, GAUGE, HISTOGRAM, Chunk, Family, Histogram, Page, Topic, render
+from slurmscope.metrics.exposition import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    Chunk,
+    Family,
+    Histogram,
+    Page,
+    Topic,
+    join,
+    render,
+)
 
 
 class Nothing:
@@ -98,6 +109,38 @@ def test_a_histogram_adds_up(values: list[float]) -> None:
     list(
         read_openmetrics(render(one(found, ("a",), HISTOGRAM), VIEW, "c", openmetrics=True).plain.decode() + "# EOF\n")
     )
+
+
+# of each cluster: how many samples each of three families has, or None where the part was never read
+_CLUSTERS = st.lists(st.none() | st.tuples(*[st.integers(0, 3)] * 3), max_size=4)
+
+
+@given(_CLUSTERS, st.booleans())
+def test_blocks_are_joined_family_by_family(clusters: list[tuple[int, ...] | None], openmetrics: bool) -> None:
+    class Counts(Nothing):
+        def __init__(self, counts: tuple[int, ...] | None) -> None:
+            self.counts = counts or ()
+            self.read = counts is not None
+
+        def known(self, part: str) -> bool:
+            return self.read
+
+    def family(at: int) -> Family[Counts]:
+        def samples(view: Counts) -> list[tuple[tuple[str, ...], int]]:
+            return [((f"ü{n}",), n) for n in range(view.counts[at])]
+
+        return Family(f"slurm_{at}_total", COUNTER, "What it is.", ("l",), samples)
+
+    some = Topic("some", "jobs", frozenset(), tuple(map(family, range(3))))
+    blocks = [render(some, Counts(one), f"c{at}", openmetrics=openmetrics) for at, one in enumerate(clusters)]
+    page = join(blocks).decode()
+    read = read_openmetrics(page + "# EOF\n") if openmetrics else read_text(page)
+    found = [(one.name, [(each.labels["cluster"], each.labels["l"]) for each in one.samples]) for one in read]
+    wanted = [
+        (f"slurm_{at}", [(f"c{place}", f"ü{n}") for place, one in enumerate(clusters) if one for n in range(one[at])])
+        for at in range(3)
+    ]
+    assert found == [(name, samples) for name, samples in wanted if samples]
 
 
 @given(st.lists(st.binary(max_size=2000), max_size=5), st.binary(max_size=200))
