@@ -133,7 +133,17 @@ def test_where_ssh_leads(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["-oProxyCommand=reboot", "alice@-oProxyCommand=reboot", "a b", "login ", "a\tb", "a\x00b", "alice@"]
+    "target",
+    [
+        "-oProxyCommand=reboot",
+        "-oProxyCommand=reboot@login",
+        "alice@-oProxyCommand=reboot",
+        "a b",
+        "login ",
+        "a\tb",
+        "a\x00b",
+        "alice@",
+    ],
 )
 def test_what_ssh_would_take_for_something_else(target: str) -> None:
     (found,) = problems(env={"SLURMSCOPE_SLURM_SSH": target})
@@ -142,6 +152,20 @@ def test_what_ssh_would_take_for_something_else(target: str) -> None:
         "expected host or user@host, without spaces and not beginning with -, found "
     )
     assert found.isprintable()
+
+
+# Commands
+
+
+def test_a_command_is_one_as_a_shell_would_read_it() -> None:
+    command = "sudo -u slurm 'scontrol' token lifespan=3600"
+    assert from_toml(f'slurm.rest_token_command = "{command}"').settings.slurm.rest_token_command == command
+    assert problems("[slurm]\nrest_token_command = 'it\"s'") == [
+        'given.toml: slurm.rest_token_command: expected a command with its quotes closed, found "it\\"s"'
+    ]
+    assert problems("[slurm]\nrest_token_command = ' '") == [
+        'given.toml: slurm.rest_token_command: expected a command, found " "'
+    ]
 
 
 # Files

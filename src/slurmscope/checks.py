@@ -5,6 +5,7 @@
 import ipaddress
 import math
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,6 +108,13 @@ def _check_ssh(target: str) -> str | None:
     return None if right or not target else "host or user@host, without spaces and not beginning with -"
 
 
+def _check_command(command: str) -> str | None:
+    try:
+        return None if not command or shlex.split(command) else "a command"
+    except ValueError:
+        return "a command with its quotes closed"
+
+
 # Files and secrets
 
 
@@ -146,6 +154,7 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "slurm.ssh_config": _check_file,
     "slurm.rest_url": _check_rest_url,
     "slurm.rest_token_file": _check_file,
+    "slurm.rest_token_command": _check_command,
     "slurm.rest_ca": _check_file,
     "serve.listen": _check_listen,
     "serve.tls_cert": _check_file,
