@@ -102,6 +102,35 @@ _UNUSABLE_FLAGS = frozenset(
 )
 
 
+# What every way of reading a cluster fills in; without these nothing can be said of a job or a node. Times and texts
+# that some have and some have not (a reason, a start) are not among them, nor is what a way may not know.
+CRUCIAL_JOB_FIELDS = (
+    "id",
+    "tasks",
+    "name",
+    "user",
+    "account",
+    "partition",
+    "qos",
+    "state",
+    "priority",
+    "submit_time",
+    "cpus",
+    "nodes",
+)
+CRUCIAL_NODE_FIELDS = (
+    "name",
+    "state",
+    "partitions",
+    "cpus",
+    "cpus_effective",
+    "cpus_allocated",
+    "memory",
+    "memory_allocated",
+    "version",
+)
+
+
 class Job(msgspec.Struct, frozen=True, gc=False):
     """One record of the queue: a job, an array task, or the pending rest of an array."""
 
@@ -292,7 +321,7 @@ class Backfill(msgspec.Struct, frozen=True, gc=False):
 
     jobs_since_start: int
     jobs_since_cycle: int
-    het_components: int
+    het_components: int | None
     last_when: int | None
     last_depth: int | None
     last_depth_tried: int | None
@@ -309,9 +338,9 @@ class Scheduler(msgspec.Struct, frozen=True, gc=False):
     since: int  # when the statistics were last reset
     threads: int
     agent_queue: int
-    agents: int
-    agent_threads: int
-    dbd_queue: int
+    agents: int | None
+    agent_threads: int | None
+    dbd_queue: int | None
     jobs: dict[str, int]  # submitted, started, completed, canceled, failed since then
     job_states: dict[str, int]  # pending, running: as slurmctld counted them at `job_states_time`
     job_states_time: int | None

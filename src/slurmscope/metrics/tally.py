@@ -106,7 +106,8 @@ class Tally:
             for reason, count in cycles.exits.items():
                 self._count("exits", name, reason, value=count, reset=reset)
         self._count("backfilled_jobs", value=found.backfill_more.jobs_since_start)
-        self._count("backfilled_het", value=found.backfill_more.het_components, reset=reset)
+        if found.backfill_more.het_components is not None:
+            self._count("backfilled_het", value=found.backfill_more.het_components, reset=reset)
         self._count_rpcs("rpcs", "rpc_seconds", found.rpcs)
         self._count_rpcs("user_rpcs", "user_rpc_seconds", found.rpc_users)
 
