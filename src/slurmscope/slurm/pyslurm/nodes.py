@@ -144,7 +144,7 @@ def parse_nodes(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Pa
 # --- partitions -----------------------------------------------------------------------------------------------
 
 
-class _OldFlags(msgspec.Struct):
+class _OldFlags(msgspec.Struct, frozen=True):
     default: int = msgspec.field(name="Default", default=0)
     hidden: int = msgspec.field(name="Hidden", default=0)
 
