@@ -14,10 +14,12 @@ from slurmscope.slurm.source import Way
 from slurmscope.slurm.transport import Transport
 
 
-def ways_of(slurm: Slurm) -> list[Way]:
-    """Every way that could be tried."""
-    commands = _commands(slurm)
-    ways = [Way(name, commands) for name in (TEXT, PYSLURM, JSON)]
+def ways_of(slurm: Slurm, *, alone: bool = True) -> list[Way]:
+    """Every way that could be tried. `alone`: it is the one cluster there is, which this machine's commands know."""
+    ways = []
+    if alone or not slurm.rest_url or slurm.source not in ("auto", REST) or _says_which(slurm):
+        commands = _commands(slurm)
+        ways = [Way(name, commands) for name in (TEXT, PYSLURM, JSON)]
     if slurm.rest_url:
         # only here: most sites do without, and its client takes memory
         from slurmscope.slurm.rest import Rest  # noqa: PLC0415
@@ -26,8 +28,13 @@ def ways_of(slurm: Slurm) -> list[Way]:
     return ways
 
 
-def source_of(slurm: Slurm) -> Choice:
-    return Choice(ways_of(slurm), "" if slurm.source == "auto" else slurm.source)
+def _says_which(slurm: Slurm) -> bool:
+    """Whether the commands would ask this cluster, and not whichever this machine belongs to."""
+    return bool(slurm.ssh or slurm.conf or slurm.bin_dir or slurm.multi_cluster)
+
+
+def source_of(slurm: Slurm, *, alone: bool = True) -> Choice:
+    return Choice(ways_of(slurm, alone=alone), "" if slurm.source == "auto" else slurm.source)
 
 
 def recorded_source(bundle: Bundle, first: str = "auto") -> Choice:

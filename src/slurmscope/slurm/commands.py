@@ -190,30 +190,6 @@ _TEXT = (
 _LIKE_TEXT = "The same as by text."
 
 
-def _by_json(part: str, parse: Parser, recording: str, lacks: dict[str, str], cost: str = "") -> Command:
-    return Command(
-        row=_ROWS[JSON, part],
-        answers=_LIKE_TEXT,
-        why="Where a site's text is unreadable to us. One reader takes openapi v0.0.37 and every data_parser since.",
-        cost=cost or "The same question to slurmctld as by text; the command itself takes longer.",
-        parse=parse,
-        recording=recording,
-        lacks=lacks,
-    )
-
-
-def _by_rest(part: str, path: str, parse: Parser, recording: str, lacks: dict[str, str], cost: str = "") -> Command:
-    return Command(
-        row=Row(REST, part, ("GET", path), most_bytes=2 << 30),
-        answers=_LIKE_TEXT,
-        why="Needs no command of Slurm's here. {version} is the newest that slurmrestd's own document names.",
-        cost=cost or "The same question to slurmctld as by text, and no process is started.",
-        parse=parse,
-        recording=recording,
-        lacks=lacks,
-    )
-
-
 def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
     return Command(
         row=Row(PYSLURM, part, ("probe.py", "--ways", PYSLURM, "--parts", part), most_bytes=2 << 30),
@@ -226,34 +202,121 @@ def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
     )
 
 
+# What Slurm's JSON does not tell, by part. By "before" a version is meant that of data_parser or openapi.
+_UNTOLD: dict[str, dict[str, str]] = {
+    "jobs": {"login_node": "not told before v0.0.39"},
+    "nodes": {"memory_reserved": "not told before v0.0.39"},
+    "scheduler": {
+        "backfill_more.last_depth": "not told before v0.0.39",
+        "backfill_more.last_depth_tried": "not told before v0.0.39",
+        "backfill_more.mean_table_size": "not told before v0.0.39",
+        "rpcs": "not told before v0.0.38",
+        "rpc_users": "not told before v0.0.38",
+        "rpcs_pending": "not told before v0.0.41",
+    },
+    "partitions": {
+        "default": "not told by v0.0.39 to v0.0.44",
+        "hidden": "not told by v0.0.39 to v0.0.44",
+        "preempt_mode": "not told by v0.0.39 to v0.0.44; since then where it is the cluster's own",
+    },
+    "reservations": {"state": "not told; it follows from the times"},
+    "accounting": {
+        "time": "not told",
+        "rpcs.id": "not told",
+        "rpc_users.id": "not told",
+    },
+    "config": {
+        "cluster": "not told before v0.0.40",
+        "boot_time": "not told",
+        "settings": "not told",
+    },
+}
+
+
+def _by_json(part: str, parse: Parser, recording: str) -> Command:
+    return Command(
+        row=_ROWS[JSON, part],
+        answers=_LIKE_TEXT,
+        why="For a Slurm whose text cannot be read. One reader takes openapi v0.0.37 and every data_parser since.",
+        cost="The same question to slurmctld as by text; the command itself takes longer and prints far more.",
+        parse=parse,
+        recording=recording,
+        lacks=_UNTOLD.get(part, {}),
+    )
+
+
+def _by_rest(part: str, path: str, parse: Parser, recording: str) -> Command:
+    return Command(
+        row=Row(REST, part, ("GET", path), most_bytes=2 << 30),
+        answers=_LIKE_TEXT,
+        why="Needs no command of Slurm's here. {version} is the newest that slurmrestd's own document names.",
+        cost="The same question to slurmctld as by text, and no process is started.",
+        parse=parse,
+        recording=recording,
+        lacks=_UNTOLD.get(part, {}),
+    )
+
+
 _JSON = (
-    _by_json("jobs", jobs.parse_jobs, "squeue.json", {}),
-    _by_json("nodes", nodes.parse_nodes, "scontrol-nodes.json", {}),
-    _by_json("scheduler", reports.parse_scheduler, "sdiag.json", {}),
-    _by_json("controllers", reports.parse_controllers, "scontrol-ping.json", {}),
-    _by_json("partitions", nodes.parse_partitions, "scontrol-partitions.json", {}),
-    _by_json("reservations", nodes.parse_reservations, "scontrol-reservations.json", {}),
-    _by_json("licenses", nodes.parse_licenses, "scontrol-licenses.json", {}),
-    _by_json("shares", reports.parse_shares, "sshare.json", {}),
-    _by_json("accounting", reports.parse_accounting, "sacctmgr-stats.json", {}),
+    _by_json("jobs", jobs.parse_jobs, "squeue.json"),
+    _by_json("nodes", nodes.parse_nodes, "scontrol-nodes.json"),
+    _by_json("scheduler", reports.parse_scheduler, "sdiag.json"),
+    _by_json("controllers", reports.parse_controllers, "scontrol-ping.json"),
+    _by_json("partitions", nodes.parse_partitions, "scontrol-partitions.json"),
+    _by_json("reservations", nodes.parse_reservations, "scontrol-reservations.json"),
+    _by_json("licenses", nodes.parse_licenses, "scontrol-licenses.json"),
+    _by_json("shares", reports.parse_shares, "sshare.json"),
+    _by_json("accounting", reports.parse_accounting, "sacctmgr-stats.json"),
 )
+# Without ALL what is hidden is not shown; without DETAIL no GPU that is in use, without MIXED no node that is mixed.
+# Jobs are a third shorter without DETAIL.
+_NODE_FLAGS = "flags=ALL&flags=DETAIL&flags=MIXED&flags=FUTURE"
 _REST = (
-    _by_rest("jobs", "/slurm/{version}/jobs", jobs.parse_jobs, "rest-jobs.json", {}),
-    _by_rest("nodes", "/slurm/{version}/nodes", nodes.parse_nodes, "rest-nodes.json", {}),
-    _by_rest("scheduler", "/slurm/{version}/diag", reports.parse_scheduler, "rest-diag.json", {}),
-    _by_rest("controllers", "/slurm/{version}/ping", reports.parse_controllers, "rest-ping.json", {}),
-    _by_rest("partitions", "/slurm/{version}/partitions", nodes.parse_partitions, "rest-partitions.json", {}),
-    _by_rest("reservations", "/slurm/{version}/reservations", nodes.parse_reservations, "rest-reservations.json", {}),
-    _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses, "rest-licenses.json", {}),
-    _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares, "rest-shares.json", {}),
-    _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting, "rest-dbd-diag.json", {}),
-    _by_rest("config", "/slurm/{version}/ping", reports.parse_config, "rest-ping.json", {}),
+    _by_rest("jobs", "/slurm/{version}/jobs?flags=ALL&flags=LOCAL", jobs.parse_jobs, "rest-jobs.json"),
+    _by_rest("nodes", f"/slurm/{{version}}/nodes?{_NODE_FLAGS}", nodes.parse_nodes, "rest-nodes.json"),
+    _by_rest("scheduler", "/slurm/{version}/diag", reports.parse_scheduler, "rest-diag.json"),
+    _by_rest("controllers", "/slurm/{version}/ping", reports.parse_controllers, "rest-ping.json"),
+    _by_rest("partitions", "/slurm/{version}/partitions?flags=ALL", nodes.parse_partitions, "rest-partitions.json"),
+    _by_rest("reservations", "/slurm/{version}/reservations", nodes.parse_reservations, "rest-reservations.json"),
+    _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses, "rest-licenses.json"),
+    _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares, "rest-shares.json"),
+    _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting, "rest-dbd-diag.json"),
+    _by_rest("config", "/slurm/{version}/ping", reports.parse_config, "rest-ping.json"),
 )
 _PYSLURM = (
-    _by_pyslurm("jobs", pyslurm.parse_jobs, {}),
+    _by_pyslurm(
+        "jobs",
+        pyslurm.parse_jobs,
+        {
+            "memory": "The new API tells it of a job that runs, or that asked for a number.",
+            "gpus": "The new API tells those that a job holds; of those asked for, only what was asked for by node.",
+            "dependency": "The new API takes it apart, and loses which are fulfilled.",
+            "exit_code": "The new API takes 128 off a status from 128 on, so that only success and signals are told.",
+        },
+    ),
     _by_pyslurm("nodes", pyslurm.parse_nodes, {}),
-    _by_pyslurm("scheduler", pyslurm.parse_scheduler, {}),
-    _by_pyslurm("partitions", pyslurm.parse_partitions, {}),
+    _by_pyslurm(
+        "scheduler",
+        pyslurm.parse_scheduler,
+        {
+            "agents": _ONE_API,
+            "agent_threads": _ONE_API,
+            "dbd_queue": _ONE_API,
+            "main.exits": _ONE_API,
+            "backfill.exits": "The old API does not tell them, and the new one takes two of them for each other.",
+            "backfill_more.het_components": _ONE_API,
+            "backfill_more.last_table_size": _ONE_API,
+            "backfill_more.mean_table_size": _ONE_API,
+            "latency_seconds": _ONE_API,
+            "rpcs_pending": _ONE_API,
+            "job_states_time": "The new API does not tell it; the old one does.",
+        },
+    ),
+    _by_pyslurm(
+        "partitions",
+        pyslurm.parse_partitions,
+        {"preempt_mode": "The old API calls it GANG,UNKNOWN where a partition has none of its own."},
+    ),
     _by_pyslurm("reservations", pyslurm.parse_reservations, {}),
     _by_pyslurm("config", pyslurm.parse_config, {}),
 )

@@ -17,7 +17,7 @@ from slurmscope.settings import Slurm
 from slurmscope.slurm import probe
 from slurmscope.slurm.commands import Command
 from slurmscope.slurm.text import Marks, decode
-from slurmscope.slurm.token import Token, expiry
+from slurmscope.slurm.token import Token, claims, expiry
 from slurmscope.slurm.transport import (
     Failed,
     NotFound,
@@ -76,7 +76,7 @@ class Rest:
         started = time.monotonic()
         await self.discover()
         path = command.argv[1].replace("{version}", self.version or "")
-        if path.rstrip("/") not in self._paths:
+        if path.partition("?")[0] not in self._paths:
             raise NotFound(f"slurmrestd has no {path}")
         try:
             data = await self._get(path, command.row.most_bytes)
@@ -159,8 +159,9 @@ class Rest:
 
     async def _once(self, path: str, token: str, most: int) -> tuple[int, bytes]:
         headers = {"X-SLURM-USER-TOKEN": token} if token else {}
-        if self._user:
-            headers["X-SLURM-USER-NAME"] = self._user
+        # 22.05 takes no token without the name that is in it
+        if user := self._user or (claims(token).sun if token else None):
+            headers["X-SLURM-USER-NAME"] = user
         body = bytearray()
         async with self._open().stream("GET", path, headers=headers) as response:
             async for chunk in response.aiter_bytes():
