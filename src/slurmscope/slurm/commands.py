@@ -283,6 +283,7 @@ _REST = (
     _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting, "rest-dbd-diag.json"),
     _by_rest("config", "/slurm/{version}/ping", reports.parse_config, "rest-ping.json"),
 )
+_ONE_API = "The old API does not tell it; the new one does."
 _PYSLURM = (
     _by_pyslurm(
         "jobs",
