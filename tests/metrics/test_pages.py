@@ -86,9 +86,10 @@ def test_only_what_was_read_anew_is_rendered_again() -> None:
 def test_a_name_that_is_learned_later_is_on_every_series() -> None:
     snapshot, _ = read("24.11")
     pages = published(msgspec.structs.replace(snapshot, cluster=""))
-    asyncio.run(pages.publish(snapshot, frozenset()))
-    lines = [line for line in page_of(pages).splitlines() if not line.startswith("#")]
-    assert all('{cluster="lab24"' in line for line in lines)
+    for name in ("lab24", "renamed"):
+        asyncio.run(pages.publish(msgspec.structs.replace(snapshot, cluster=name), frozenset()))
+        lines = [line for line in page_of(pages).splitlines() if not line.startswith("#")]
+        assert all(f'{{cluster="{name}"' in line for line in lines)
 
 
 def test_a_reservation_counts_while_its_window_is_open() -> None:

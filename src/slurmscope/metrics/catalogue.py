@@ -38,7 +38,8 @@ def topics(profile: str, *, compat: bool = True) -> tuple[Topic[View], ...]:
     """The topics of a page. The default one has our own names and, unless switched off, rivosinc's."""
     if profile != DEFAULT:
         return PROFILES[profile]
-    return tuple(dict.fromkeys((*OWN, *PROFILES["rivosinc"]))) if compat else OWN
+    # by name, for what is on both pages is shown once
+    return tuple({topic.name: topic for topic in (*OWN, *PROFILES["rivosinc"])}.values()) if compat else OWN
 
 
 NAMES = (DEFAULT, *PROFILES)

@@ -14,7 +14,7 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, isnan
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -102,12 +102,12 @@ class _Escaped(dict[str, str]):
 _escape = _Escaped().__getitem__
 
 
+_ODD = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
+
+
 def _number(value: float) -> str:
-    if value == inf:
-        return "+Inf"
-    if value == -inf:
-        return "-Inf"
-    return "NaN" if isnan(value) else repr(value)
+    text = repr(value)
+    return _ODD.get(text, text)
 
 
 def _histogram_lines(name: str, labels: str, found: Histogram) -> Iterable[str]:
@@ -133,15 +133,8 @@ def _lines(family: Family[V], view: V, cluster: str) -> list[str]:
     name = family.name
     lines: list[str] = []
     first = f'cluster="{_escape(cluster)}"'
-    template = "".join(
-        (
-            name,
-            "{",
-            first.replace("%", "%%"),
-            *(f',{label}="%s"' for label in family.labels),
-            "} %s\n",
-        )
-    )
+    names = "".join([f',{label}="%s"' for label in family.labels])
+    template = f"{name}{{{first.replace('%', '%%')}{names}}} %s\n"
     for labels, value in family.samples(view):
         if value.__class__ is int:
             lines.append(template % (*map(_escape, labels), value))
@@ -171,10 +164,12 @@ def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> Bloc
     spans: list[tuple[int, int, int]] = []
     start = 0
     for family in topic.families:
-        # what is in a name may be anything, but a page is UTF-8
-        samples = "".join(_lines(family, view, cluster)).encode("utf-8", "backslashreplace")
-        head = _head(family, openmetrics).encode() if samples else b""  # a family without samples says nothing
-        pieces += (head, samples)
+        head, samples = b"", b""
+        if lines := _lines(family, view, cluster):  # a family without samples says nothing
+            head = _head(family, openmetrics).encode()
+            # what is in a name may be anything, but a page is UTF-8
+            samples = "".join(lines).encode("utf-8", "backslashreplace")
+            pieces += (head, samples)
         end = start + len(head) + len(samples)
         spans.append((start, start + len(head), end))
         start = end

@@ -264,7 +264,14 @@ class View:
 
     def spent(self, part: str, value: Callable[[Cost], int]) -> int:
         """What a part has cost, whoever was asked for it."""
-        return sum(value(cost) for (one, _), cost in self.source.costs.items() if one == part)
+        return sum(map(value, self._costs.get(part, ())))
+
+    @cached_property
+    def _costs(self) -> dict[str, list[Cost]]:
+        found: dict[str, list[Cost]] = {}
+        for (part, _), cost in self.source.costs.items():
+            found.setdefault(part, []).append(cost)
+        return found
 
     def age(self, part: str) -> float | None:
         time = self.snapshot.part(part).time
