@@ -17,14 +17,20 @@ from typing import Any, NoReturn, TypeVar
 import click
 import msgspec
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from slurmscope import __version__, auth, config, logs
 from slurmscope.metrics import catalogue
-from slurmscope.model import PARTS, Snapshot
-from slurmscope.serve import ServeError, assemble, local_source, serve
-from slurmscope.settings import Settings
-from slurmscope.slurm.commands import COMMANDS
+from slurmscope.metrics.book import Book
+from slurmscope.model import PARTS
+from slurmscope.serve import ServeError, Watched, assemble, clusters_of, serve
+from slurmscope.settings import Cluster, Settings
+from slurmscope.slurm import bundle as bundles
+from slurmscope.slurm import capture as captures
+from slurmscope.slurm.bundle import Bundle
+from slurmscope.slurm.clusters import recorded_source, ways_of
+from slurmscope.slurm.commands import COMMANDS, WAYS, Command
 
 T = TypeVar("T")
 
@@ -58,7 +64,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return asyncio.run(until_signalled())
-    except ServeError as error:
+    except (ServeError, bundles.BundleError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
@@ -85,16 +91,42 @@ config_option = click.option(
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Address to serve on, e.g. :9092 for all interfaces."
 )
+from_option = click.option(
+    "--from",
+    "recording",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Read this recording (`slurmscope capture`, probe.py) in place of a cluster.",
+)
+
+
+def _bundle(path: Path) -> Bundle:
+    try:
+        return bundles.load(path)
+    except bundles.BundleError as error:
+        _fail(str(error))
+
+
+def _watched(settings: Settings, recording: Path | None, *, from_zero: bool) -> list[Watched]:
+    """The clusters that the settings name, or the one of a recording, as of its own moment."""
+    if recording is None:
+        return clusters_of(settings, from_zero=from_zero)
+    found = _bundle(recording)
+    cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
+    source = recorded_source(found, settings.slurm.source)
+    return [assemble(cluster, settings, source, from_zero=from_zero, clock=lambda: found.time)]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="slurmscope")
 def main() -> None:
-    """Read a Slurm cluster and serve true numbers to Prometheus.
+    """Read Slurm clusters and serve true numbers to Prometheus.
 
     \b
-    slurmscope metrics     one look at the cluster, as Prometheus would see it
+    slurmscope doctor      what works here, what is missing, and what to do about it
+    slurmscope metrics     one look at the clusters, as Prometheus would see them
     slurmscope serve       go on looking, and serve http://127.0.0.1:9092/metrics
+    slurmscope capture     write down all that a cluster answers, for a bug report
     slurmscope demo        the same with a simulated cluster, no Slurm needed
 
     Settings come from slurmscope.toml, a .env file and the environment; `slurmscope config` shows those in force.
@@ -104,14 +136,16 @@ def main() -> None:
 @main.command("serve")
 @config_option
 @listen_option
-def serve_command(path: Path | None, listen: str | None) -> None:
-    """Poll the cluster and serve its metrics until stopped.
+@from_option
+def serve_command(path: Path | None, listen: str | None, recording: Path | None) -> None:
+    """Poll the clusters and serve their metrics until stopped.
 
     However many scrapers ask, slurmctld is asked once an interval (poll.interval). While it does not answer, the
-    last good numbers are served with their age, and slurm_up is 0.
+    last good numbers are served with their age, and slurm_up is 0. Several clusters ([clusters.NAME] in the settings)
+    are each read at their own pace.
     """
     settings = _load(path, serve__listen=listen).settings
-    _run(serve(settings, local_source(settings)))
+    _run(serve(settings, _watched(settings, recording, from_zero=True)))
 
 
 @main.command()
@@ -124,32 +158,41 @@ def demo(seed: int, listen: str | None) -> None:
 
     settings = _load(None, serve__listen=listen).settings
     click.echo("making a cluster …", err=True)
-    source = DemoSource(seed=seed)
-    _run(serve(settings, source, lambda url: click.echo(f"a simulated cluster is at {url}/  (Ctrl-C stops it)")))
+    # one that is simulated, whatever clusters the settings name
+    cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
+    watched = assemble(cluster, settings, DemoSource(seed=seed), from_zero=True)
+    _run(serve(settings, [watched], lambda url: click.echo(f"a simulated cluster is at {url}/  (Ctrl-C stops it)")))
 
 
-async def _look(settings: Settings, profile: str | None, openmetrics: bool) -> tuple[Snapshot, bytes]:
+async def _look(clusters: Sequence[Watched], profile: str | None, openmetrics: bool) -> bytes:
+    """One poll of each, and a page of them all."""
     # what fails is told at the end, once
     logging.getLogger("slurmscope.poll").setLevel(logging.CRITICAL)
-    poll, pages = assemble(settings, local_source(settings), from_zero=False)
-    await poll.once()
-    page = b""
-    if profile is not None:
-        page = b"".join(await pages.body(profile, openmetrics=openmetrics, gzip=False))
-    return poll.snapshot, page
+    book = Book([one.pages for one in clusters])
+    try:
+        await asyncio.gather(*(one.poll.once() for one in clusters))
+    finally:
+        await asyncio.gather(*(one.source.close() for one in clusters))
+    return b"" if profile is None else b"".join(await book.body(profile, openmetrics=openmetrics, gzip=False))
 
 
-def _complain(snapshot: Snapshot) -> None:
+def _complain(clusters: Sequence[Watched]) -> None:
     """Says what could not be read; gives up when that is everything."""
-    errors: dict[str, list[str]] = {}
-    for part in PARTS:
-        if error := snapshot.part(part).error:
-            errors.setdefault(error, []).append(part)
-    for error, parts in errors.items():
-        printable = "".join(char if char.isprintable() else " " for char in error)
-        click.echo(f"slurmscope: {', '.join(parts)}: {printable}", err=True)
-    if all(snapshot.part(part).value is None for part in PARTS):
-        _fail("nothing could be read")
+    for one in clusters:
+        snapshot = one.poll.snapshot
+        errors: dict[str, list[str]] = {}
+        for part in PARTS:
+            if error := snapshot.part(part).error:
+                errors.setdefault(error, []).append(part)
+        whose = f"{snapshot.cluster}: " if len(clusters) > 1 else ""
+        for error, parts in errors.items():
+            click.echo(f"slurmscope: {whose}{', '.join(parts)}: {_printable(error)}", err=True)
+    if all(one.poll.snapshot.part(part).value is None for one in clusters for part in PARTS):
+        _fail("nothing could be read; `slurmscope doctor` says what to do")
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 @main.command()
@@ -162,27 +205,105 @@ def _complain(snapshot: Snapshot) -> None:
     help="Whose names: our own (slurmscope), an older exporter's, or our own and rivosinc's (default).",
 )
 @click.option("--openmetrics", is_flag=True, help="Print OpenMetrics in place of Prometheus' text format.")
-def metrics(path: Path | None, profile: str, openmetrics: bool) -> None:
-    """Ask the cluster once, print one page of metrics, and exit.
+@from_option
+def metrics(path: Path | None, profile: str, openmetrics: bool, recording: Path | None) -> None:
+    """Ask the clusters once, print one page of metrics, and exit.
 
     For a look, or for node_exporter's textfile collector. `--profile slurmscope` passes `promtool check metrics`.
     Exits with 1 when nothing could be read, and with 0 when something could: slurm_up and slurm_part_up say what.
     """
-    snapshot, page = _run(_look(_load(path).settings, profile, openmetrics))
-    _complain(snapshot)
+    clusters = _watched(_load(path).settings, recording, from_zero=False)
+    page = _run(_look(clusters, profile, openmetrics))
+    _complain(clusters)
     _print(page)
 
 
 @main.command()
 @config_option
-def snapshot(path: Path | None) -> None:
-    """Ask the cluster once and print all that is known of it as JSON.
+@from_option
+def snapshot(path: Path | None, recording: Path | None) -> None:
+    """Ask the clusters once and print all that is known of them as JSON: an object, or with several a list of them.
 
     Base units throughout: seconds, bytes, counts; times are UTC epoch seconds; null is unknown.
     """
-    found, _ = _run(_look(_load(path).settings, None, False))
-    _complain(found)
-    _print_json(found)
+    clusters = _watched(_load(path).settings, recording, from_zero=False)
+    _run(_look(clusters, None, False))
+    _complain(clusters)
+    found = [one.poll.snapshot for one in clusters]
+    _print_json(found[0] if len(found) == 1 else found)
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+@from_option
+@click.option("--cluster", help="Which one, where the settings name several ([clusters.NAME]).")
+@click.option(
+    "--ways",
+    metavar=",".join(WAYS),
+    help="Ask only by these. Default: by all that are set up. On a large cluster json takes long, and much memory.",
+)
+@click.option("--anonymise", is_flag=True, help="Replace names of people, accounts, jobs, hosts, paths and comments.")
+def capture(
+    file: Path, path: Path | None, recording: Path | None, cluster: str | None, ways: str | None, anonymise: bool
+) -> None:
+    """Ask a cluster everything, once, and write all its answers into FILE.
+
+    FILE is one compressed document, for a bug report or for tests; any command reads it by --from. With --anonymise it
+    tells nobody's name; with --from as well, an older recording is made anonymous.
+    """
+    settings = _load(path).settings
+    if recording is not None:
+        found = _bundle(recording)
+    else:
+        found = _run(_captured(settings, _named(settings, cluster), ways.split(",") if ways else list(WAYS)))
+    if anonymise:
+        # only here, so that nobody else pays for loading it
+        from slurmscope.anonymise import recording as anonymous  # noqa: PLC0415
+
+        try:
+            found = anonymous.anonymise(found)
+        except anonymous.NameLeft as error:
+            _fail(str(error))
+    try:
+        size = captures.write(found, file)
+    except bundles.BundleError as error:
+        _fail(str(error))
+    good = sum(not answer.error for answer in found.answers)
+    click.echo(f"{file}: {good} of {len(found.answers)} questions answered, {size / 1024:,.0f} KiB", err=True)
+    for answer in found.answers:
+        if answer.error:
+            click.echo(f"  {answer.part} by {answer.way}: {_printable(answer.error)[:200]}", err=True)
+    if not good:
+        _fail("nothing was answered; `slurmscope doctor` says what to do")
+
+
+def _named(settings: Settings, name: str | None) -> Cluster:
+    there = {one.slurm.cluster: one for one in settings.read}
+    if name is None and len(there) == 1:
+        return settings.read[0]
+    if name not in there:
+        _fail(f"--cluster: expected one of {', '.join(there) or 'none'}, found {name or 'none'}", 2)
+    return there[name]
+
+
+async def _captured(settings: Settings, cluster: Cluster, names: list[str]) -> Bundle:
+    if unknown := [name for name in names if name not in WAYS]:
+        _fail(f"--ways: {unknown[0]!r} is none of {', '.join(WAYS)}", 2)
+    ways = [way for way in ways_of(cluster.slurm, alone=len(settings.read) == 1) if way.name in names]
+    if not ways:
+        _fail(f"--ways: none of {', '.join(names)} is set up for this cluster", 2)
+    try:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("asking", total=len(captures.questions(ways)))
+
+            def asked(command: Command) -> None:
+                progress.update(task, advance=1, description=f"{command.way} {command.part}")
+
+            return await captures.capture(ways, asked)
+    finally:
+        for way in ways:
+            await way.close()
 
 
 @main.command("config")

@@ -9,12 +9,17 @@ import re
 import traceback
 from collections import OrderedDict
 from collections.abc import Hashable
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 _LEVEL_NAMES = {logging.WARNING: "warn", logging.CRITICAL: "error"}
 _UNSAFE_IN_KEY = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+# The cluster that a task is about, where there are several: it is said in every record of the task.
+cluster: ContextVar[str] = ContextVar("cluster", default="")
 
 
 def fields(**values: object) -> dict[str, dict[str, object]]:
@@ -86,7 +91,10 @@ class _Formatter(logging.Formatter):
             values["error"] = f"{type(error).__name__}: {error}".removesuffix(": ")
             if self._tracebacks:
                 values["traceback"] = "".join(traceback.format_exception(error)).rstrip("\n")
-        for name, value in getattr(record, "fields", {}).items():
+        said = getattr(record, "fields", {})
+        if (name := cluster.get()) and "cluster" not in said:
+            values["cluster"] = name
+        for name, value in said.items():
             key = _UNSAFE_IN_KEY.sub("_", name) or "_"
             while key in values:
                 key += "_"

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.logs import fields
+from slurmscope.logs import Once, fields
 from slurmscope.model import PARTS, Config, Part, Snapshot
 from slurmscope.settings import Cluster
 from slurmscope.slurm.commands import EVERY, FAST, RARE, SLOW
@@ -65,6 +65,7 @@ class Poll:
         self._down = False
         self._took = 0.0  # what slurmctld took for the slowest answer of the last poll
         self._running = asyncio.Lock()
+        self._once = Once()
 
     @property
     def up(self) -> bool:
@@ -149,6 +150,8 @@ class Poll:
         config: Config | None = self.snapshot.config.value
         if config is not None and not self._named:
             self.snapshot = msgspec.structs.replace(self.snapshot, cluster=config.cluster)
+            if not config.cluster:
+                self._once(log, logging.ERROR, "", "nothing told the cluster's name: slurm.cluster gives it one")
         if "config" in fresh and config is not None and fresh["config"].error is None:
             hidden = config.settings.get(PRIVATE_DATA, "none")
             if hidden not in ("none", "(null)"):

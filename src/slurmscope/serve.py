@@ -13,10 +13,13 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Sequence
 
+import msgspec
 import uvicorn
 
+from slurmscope import logs
 from slurmscope.auth import Guard
 from slurmscope.config import listen_address
 from slurmscope.connection import Connection
@@ -25,9 +28,9 @@ from slurmscope.metrics.pages import Pages
 from slurmscope.notify import Notifier, watchdog_interval
 from slurmscope.poll import Poll
 from slurmscope.server import App
-from slurmscope.settings import Settings
-from slurmscope.slurm.source import Source, TextSource
-from slurmscope.slurm.transport import Local
+from slurmscope.settings import Cluster, Settings
+from slurmscope.slurm.clusters import source_of
+from slurmscope.slurm.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -40,18 +43,44 @@ class ServeError(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-def local_source(settings: Settings) -> Source:
-    """The cluster whose commands are on this machine."""
-    slurm = settings.slurm
-    return TextSource(Local(slurm.bin_dir, slurm.conf, slurm.timeout))
+class Watched(msgspec.Struct):
+    """A cluster that is read."""
+
+    source: Source
+    poll: Poll
+    pages: Pages
+
+    async def run(self, *, alone: bool) -> None:
+        if not alone:
+            logs.cluster.set(self.poll.snapshot.cluster)
+        await self.poll.run()
 
 
-def assemble(settings: Settings, source: Source, *, from_zero: bool) -> tuple[Poll, Pages]:
-    pages = Pages(compat=settings.metrics.compat, top=settings.metrics.top, from_zero=from_zero)
-    poll = Poll(source, settings, pages.publish)
-    pages.costs = poll.costs
+def assemble(
+    cluster: Cluster,
+    settings: Settings,
+    source: Source,
+    *,
+    from_zero: bool,
+    clock: Callable[[], float] = time.time,
+) -> Watched:
+    pages = Pages(
+        cluster=cluster.slurm.cluster,
+        compat=settings.metrics.compat,
+        top=settings.metrics.top,
+        from_zero=from_zero,
+        clock=clock,
+    )
+    poll = Poll(source, cluster, pages.publish, clock)
+    pages.source = source
     pages.up = lambda: poll.up
-    return poll, pages
+    return Watched(source, poll, pages)
+
+
+def clusters_of(settings: Settings, *, from_zero: bool) -> list[Watched]:
+    """The clusters that the settings name."""
+    alone = len(settings.read) == 1
+    return [assemble(one, settings, source_of(one.slurm, alone=alone), from_zero=from_zero) for one in settings.read]
 
 
 class _Server(uvicorn.Server):
@@ -109,11 +138,12 @@ async def _watch(notifier: Notifier, interval: float) -> None:
         await asyncio.sleep(interval)
 
 
-async def serve(settings: Settings, source: Source, announce: Callable[[str], None] = lambda url: None) -> None:
+async def serve(
+    settings: Settings, clusters: Sequence[Watched], announce: Callable[[str], None] = lambda url: None
+) -> None:
     """Serves until SIGTERM or SIGINT, then lets requests end and leaves no command behind."""
-    poll, pages = assemble(settings, source, from_zero=True)
     guard = Guard(settings.serve.users, settings.serve.tokens)
-    server = _server(settings, App(pages, guard))
+    server = _server(settings, App([one.pages for one in clusters], guard))
     sockets = _listen(settings)
     url = _url(settings, sockets[0])
     _warn_if_open(settings)
@@ -125,8 +155,10 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
     notifier = Notifier()
-    tasks = [asyncio.create_task(poll.run())]
-    tasks[0].add_done_callback(lambda task: setattr(server, "should_exit", True))
+    # each cluster at its own pace: one that hangs keeps no other waiting
+    tasks = [asyncio.create_task(one.run(alone=len(clusters) == 1)) for one in clusters]
+    for task in tasks:
+        task.add_done_callback(lambda task: setattr(server, "should_exit", True))
     if (interval := watchdog_interval()) is not None:
         tasks.append(asyncio.create_task(_watch(notifier, interval)))
     log.info("serving", extra=fields(url=url))
@@ -140,6 +172,7 @@ async def serve(settings: Settings, source: Source, announce: Callable[[str], No
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(one.source.close() for one in clusters), return_exceptions=True)
         log.info("stopped")
     for result in results:
         if isinstance(result, Exception):

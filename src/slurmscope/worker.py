@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -20,7 +21,8 @@ _thread = ThreadPoolExecutor(1, "worker")
 
 
 async def compute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_thread, lambda: function(*args, **kwargs))
+    context = copy_context()  # so that the log knows what it is about
+    return await asyncio.get_running_loop().run_in_executor(_thread, lambda: context.run(function, *args, **kwargs))
 
 
 def give_back_memory() -> None:

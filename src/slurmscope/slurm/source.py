@@ -47,8 +47,13 @@ Costs = dict[tuple[str, str], Cost]  # by part and by the command (or the like) 
 
 
 class Source(Protocol):
-    costs: Costs
-    fallbacks: dict[tuple[str, str], int]  # by part and way: how often another had to stand in
+    @property
+    def costs(self) -> Costs: ...
+
+    @property
+    def fallbacks(self) -> dict[tuple[str, str], int]:
+        """How often another way had to stand in, by part and way."""
+        ...
 
     async def read(self, part: str) -> Reading: ...
 
