@@ -127,7 +127,6 @@ CRUCIAL_NODE_FIELDS = (
     "cpus_allocated",
     "memory",
     "memory_allocated",
-    "version",
 )
 
 

@@ -317,7 +317,7 @@ def answer(row: Row, path: str, env: Dict[str, str], timeout: float) -> Dict[str
 
 # --- PySlurm ---------------------------------------------------------------------------------------------------
 
-_ANOTHER = "docs/pyslurm.md says how; slurm.python names the Python that has it"
+_ANOTHER = "docs/pyslurm.md says how (against this Slurm); slurm.python names the Python that has it"
 
 
 def slurm_version(path: str, env: Dict[str, str], timeout: float) -> str:
@@ -338,8 +338,9 @@ def _import_pyslurm(slurm: str) -> Tuple[Any, str]:
     version = str(getattr(pyslurm, "__version__", "") or pyslurm.version())
     own, wanted = ([int(one) for one in (re.findall(r"(\d+)\.(\d+)", it) or [()])[0]] for it in (version, slurm))
     if own and wanted and own != wanted:
-        message = "PySlurm %s is for Slurm %d.%02d and this is Slurm %s, so that its calls will not succeed. "
-        message += "Install a PySlurm %d.%d, built against this Slurm: %s"
+        message = (
+            "PySlurm %s is for Slurm %d.%02d and this is Slurm %s: calls will not succeed. Install PySlurm %d.%d: %s"
+        )
         raise NoAnswer(NOT_FOUND, message % tuple([version] + own + [slurm] + wanted + [_ANOTHER]))
     return pyslurm, version
 
@@ -365,7 +366,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(one) for one in value]
     if value is None or isinstance(value, (int, float)):
-        return value if value is None or math.isfinite(value) else None
+        return value if value is not None and math.isfinite(value) else None
     return _record(value, {})
 
 
@@ -377,7 +378,9 @@ def _record(item: Any, trouble: Dict[str, str]) -> Any:
     for name in [name for name in dir(item) if not name.startswith("_")]:
         try:
             value = getattr(item, name)
-            if not callable(value):
+            if name == "get_resource_layout_per_node":  # where alone the new API has all GPUs that a job holds
+                found[name] = _plain(value())
+            elif not callable(value):
                 found[name] = _plain(value)
         except Exception as error:
             trouble[name] = "%s: %s" % (type(error).__name__, error)
@@ -388,7 +391,7 @@ def _records(found: Any, part: str, trouble: Dict[str, str]) -> Any:
     if part in ("scheduler", "config"):  # which are one record each
         return _record(found, trouble)
     if isinstance(found, dict):
-        return {str(key): _record(item, trouble) for key, item in found.items()}
+        return {str(_plain(key)): _record(item, trouble) for key, item in found.items()}
     # the new API has maps of its own, by cluster and then by name
     items = [_record(item, trouble) for item in (found.values() if hasattr(found, "values") else found)]
     return {str(item.get("id", item.get("name"))): item for item in items}

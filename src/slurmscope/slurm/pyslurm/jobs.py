@@ -62,6 +62,13 @@ class _OldJob(msgspec.Struct):
     exit_code: str | None = None
 
 
+class _Layout(msgspec.Struct):
+    """What a job holds on one node."""
+
+    memory: Number = None  # MiB
+    gres: dict[str, Any] = {}  # {"gpu:a100": {"count": 2, "indexes": "0-1"}}, or the count alone
+
+
 class _NewJob(msgspec.Struct):
     id: int
     user_id: int
@@ -86,6 +93,7 @@ class _NewJob(msgspec.Struct):
     time_limit: Number = None  # minutes
     memory: Number = None  # MiB
     gres_per_node: dict[str, Any] | None = None
+    layout: dict[str, _Layout] | None = msgspec.field(name="get_resource_layout_per_node", default=None)
     allocated_nodes: str | None = None
     reservation: str | None = None
     constraints: Words = None
@@ -138,6 +146,17 @@ def _old_job(key: str, one: _OldJob, answer: Answer) -> Job:
     )
 
 
+def _held(layout: dict[str, _Layout]) -> tuple[int | None, dict[str, int]]:
+    """Memory and GPUs, summed over the nodes; no memory where no node tells any."""
+    memory = [found for one in layout.values() if (found := mebibytes(one.memory)) is not None]
+    total: dict[str, int] = {}
+    for one in layout.values():
+        counts = {name: n["count"] if isinstance(n, dict) else n for name, n in one.gres.items()}
+        for kind, count in gpus(counts).items():
+            total[kind] = total.get(kind, 0) + count
+    return sum(memory) if memory else None, total
+
+
 def _new_job(key: str, one: _NewJob, answer: Answer) -> Job:
     spec = one.array_tasks_waiting
     if spec and (parallel := number(one.array_tasks_parallel)):
@@ -145,6 +164,11 @@ def _new_job(key: str, one: _NewJob, answer: Answer) -> Job:
     if one.array_id is not None and not spec:
         spec = str(number(one.array_task_id) or 0)  # the new API takes task 0 for none
     nodes = number(one.num_nodes) or 0
+    if one.layout:
+        memory, held = _held(one.layout)
+    else:  # what it asked for, as far as that is told
+        memory = mebibytes(one.memory)
+        held = {kind: count * max(nodes, 1) for kind, count in gpus(one.gres_per_node).items()}
     status, signal = number(one.exit_code), number(one.exit_code_signal)
     return Job(
         id=one.id,
@@ -165,8 +189,8 @@ def _new_job(key: str, one: _NewJob, answer: Answer) -> Job:
         end_time=_end_time(one.end_time, one.time_limit, answer),
         time_limit=scaled(one.time_limit, MINUTE),
         cpus=one.cpus,
-        memory=mebibytes(one.memory),
-        gpus={kind: count * max(nodes, 1) for kind, count in gpus(one.gres_per_node).items()},
+        memory=memory,
+        gpus=held,
         nodes=nodes,
         node_list=intern(one.allocated_nodes or ""),
         reservation=one.reservation,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from sys import intern
 from typing import Any
@@ -23,11 +24,12 @@ from slurmscope.slurm.pyslurm.reader import (
     mebibytes,
     names,
     number,
+    opened,
     rows,
     scaled,
     time,
 )
-from slurmscope.slurm.text import Marks, Parsed
+from slurmscope.slurm.text import Malformed, Marks, Parsed
 from slurmscope.slurm.values import MINUTE
 
 
@@ -137,8 +139,17 @@ def _new_node(key: str, one: _NewNode, answer: Answer) -> Node:
     )
 
 
+_TELLS_TAKEN = (23, 2, 3)  # and 23.11.0, which is later than that in all respects
+
+
 def parse_nodes(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Node, ...]]:
-    return rows(data, {OLD_API: _OldNode, NEW_API: _NewNode}, {OLD_API: _old_node, NEW_API: _new_node})
+    parsed = rows(data, {OLD_API: _OldNode, NEW_API: _NewNode}, {OLD_API: _old_node, NEW_API: _new_node})
+    answer = opened(data)
+    release = tuple(map(int, re.findall(r"\d+", answer.pyslurm)[:3]))
+    # all of them would seem to be free
+    if answer.api == NEW_API and release < _TELLS_TAKEN and any(node.gpus for node in parsed.value):
+        raise Malformed(f"the new API of PySlurm {answer.pyslurm} does not tell which GPUs are taken")
+    return parsed
 
 
 # --- partitions -----------------------------------------------------------------------------------------------

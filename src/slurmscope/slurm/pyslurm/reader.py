@@ -28,6 +28,7 @@ class Answer(msgspec.Struct):
     api: str
     records: msgspec.Raw
     time: float
+    pyslurm: str
     users: dict[str, str] = {}
 
     def user(self, number: int | None) -> str | None:
