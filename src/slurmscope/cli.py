@@ -271,9 +271,12 @@ def capture(
         _fail(str(error))
     good = sum(not answer.error for answer in found.answers)
     click.echo(f"{file}: {good} of {len(found.answers)} questions answered, {size / 1024:,.0f} KiB", err=True)
+    unanswered: dict[tuple[str, str], list[str]] = {}
     for answer in found.answers:
         if answer.error:
-            click.echo(f"  {answer.part} by {answer.way}: {_printable(answer.error)[:200]}", err=True)
+            unanswered.setdefault((answer.way, answer.error), []).append(answer.part)
+    for (way, error), parts in unanswered.items():
+        click.echo(f"  not by {way}: {', '.join(parts)}: {_printable(error)}", err=True)
     if not good:
         _fail("nothing was answered; `slurmscope doctor` says what to do")
 

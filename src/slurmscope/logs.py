@@ -39,6 +39,8 @@ def setup(
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+    # it would tell of every question to slurmrestd
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Once:
