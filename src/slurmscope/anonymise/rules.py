@@ -64,6 +64,11 @@ def name(names: Seen, value: str) -> str:
     return names.name(value)
 
 
+def reservation(names: Seen, value: str) -> str:
+    """One, or a comma list."""
+    return value if value in STANDING else ",".join(map(names.name, value.split(",")))
+
+
 def name_list(names: Seen, value: str) -> str:
     """A comma list, where a minus is in front of those that are kept out."""
     if value in STANDING:

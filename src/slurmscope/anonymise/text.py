@@ -29,7 +29,7 @@ _JOB = {
     **_keys(rules.word, "Partition QOS State tres-alloc Feature Licenses"),
     **_keys(rules.name, "UserName Account"),
     **_keys(rules.host, "NodeList AllocNodes"),
-    "Reservation": rules.name_list,
+    "Reservation": rules.reservation,
     "Reason": rules.reason,
     "Dependency": rules.dependency,
     "Name": rules.job_name,
@@ -75,7 +75,7 @@ _NODE = {
     **_keys(rules.host, "NodeName NodeAddr NodeHostName"),
     "Owner": rules.named_id,
     "MCS_label": rules.name,
-    "ReservationName": rules.name_list,
+    "ReservationName": rules.reservation,
 }
 _PARTITION = {
     **_keys(rules.number, "DefaultTime GraceTime MaxNodes MaxTime MinNodes MaxCPUsPerNode MaxCPUsPerSocket TotalCPUs"),
@@ -92,7 +92,7 @@ _RESERVATION = {
     **_keys(rules.word, "Features PartitionName AllowedPartitions QOS Flags TRES Licenses State"),
     **_keys(rules.name_list, "Users Groups Accounts"),
     **_keys(rules.host, "Nodes NodeName"),
-    "ReservationName": rules.name,
+    "ReservationName": rules.reservation,
 }
 _LICENSE = {
     **_keys(rules.number, "Total Used Free Reserved LastConsumed LastDeficit LastUpdate"),

@@ -26,7 +26,8 @@ def _keys(rule: Rule, keys: str) -> dict[str, Rule]:
 _RULES: dict[str, Rule] = {
     # jobs
     **_keys(rules.name, "account user_name group_name wckey mcs_label cluster selinux_context"),
-    **_keys(rules.name_list, "resv_name reservation federation_origin federation_siblings_active"),
+    **_keys(rules.reservation, "resv_name reservation"),
+    **_keys(rules.name_list, "federation_origin federation_siblings_active"),
     **_keys(rules.name_list, "federation_siblings_viable"),
     **_keys(rules.job_name, "name"),
     **_keys(rules.host, "nodes allocating_node batch_host excluded_nodes required_nodes scheduled_nodes failed_node"),
@@ -80,12 +81,13 @@ _RULES: dict[str, Rule] = {
 _BELOW: dict[tuple[str, str], Rule] = {
     **{(above, "name"): rules.host for above in ("nodes", "allocation", "node")},
     **{(above, "name"): rules.word for above in ("partitions", "usage", "group_minutes", "run_seconds")},
-    **{(above, "name"): rules.name for above in ("reservations", "shares")},
     **{(above, "name"): rules.word for above in ("signal", "plugin")},
     **{("plugin", key): rules.word for key in ("type", "data_parser")},
     **{("accounts", key): rules.name_list for key in ("allowed", "deny")},
     **{("groups", key): rules.name_list for key in ("allowed", "deny")},
     **{("qos", key): rules.word for key in ("allowed", "deny", "assigned")},
+    ("shares", "name"): rules.name,
+    ("reservations", "name"): rules.reservation,
     ("client", "group"): rules.name,
     ("tres", "configured"): rules.word,
     # what PySlurm has of slurm.conf
@@ -111,7 +113,7 @@ _KEYED: Mapping[str, Rule] = {
     "gres_per_node": rules.word,
     "licenses": rules.word,
 }
-_RECORDS: Mapping[str, Rule] = {"nodes": rules.host, "partitions": rules.word, "reservations": rules.name}
+_RECORDS: Mapping[str, Rule] = {"nodes": rules.host, "partitions": rules.word, "reservations": rules.reservation}
 _MAPS = frozenset({"energy", "external_sensors", "power_mgmt", "stats", "flags", "schedule_exit", "backfill_exit"})
 _ID = re.compile(r"(?:.*_)?(?:uid|gid|user_id|group_id)")
 _FIELD = re.compile(r"[A-Za-z][\w -]*|\d+", re.ASCII)
