@@ -209,6 +209,7 @@ _UNTOLD: dict[str, dict[str, str]] = {
     "scheduler": {
         "backfill_more.last_depth": "not told before v0.0.39",
         "backfill_more.last_depth_tried": "not told before v0.0.39",
+        "backfill_more.last_table_size": "not told before v0.0.38",
         "backfill_more.mean_table_size": "not told before v0.0.39",
         "rpcs": "not told before v0.0.38",
         "rpc_users": "not told before v0.0.38",
@@ -217,7 +218,8 @@ _UNTOLD: dict[str, dict[str, str]] = {
     "partitions": {
         "default": "not told by v0.0.39 to v0.0.44",
         "hidden": "not told by v0.0.39 to v0.0.44",
-        "preempt_mode": "not told by v0.0.39 to v0.0.44; since then where it is the cluster's own",
+        "default_time": "not told before v0.0.38",
+        "preempt_mode": "not told before v0.0.38 and by v0.0.39 to v0.0.44; later where it is the cluster's own",
     },
     "reservations": {"state": "not told; it follows from the times"},
     "accounting": {

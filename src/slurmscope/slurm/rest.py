@@ -51,11 +51,10 @@ class _Errors(msgspec.Struct):
     errors: list[_Said] = []
 
 
-def newest(paths: Iterable[str]) -> str | None:
-    """The newest version among the paths of slurmrestd's own document, if there is one that we read."""
-    found = [(tuple(map(int, match.groups()[1:])), match[1]) for path in paths if (match := _VERSION.match(path))]
-    best = max(found, default=((0, 0, 0), ""))
-    return best[1] if best[0] >= _OLDEST else None
+def versions(paths: Iterable[str]) -> list[str]:
+    """The versions among the paths of slurmrestd's own document that we read, the newest last."""
+    found = {tuple(map(int, match.groups()[1:])): match[1] for path in paths if (match := _VERSION.match(path))}
+    return [found[number] for number in sorted(found) if number >= _OLDEST]
 
 
 class Rest:
@@ -67,7 +66,8 @@ class Rest:
         self._ca = slurm.rest_ca
         self._timeout = slurm.timeout
         self.token = Token(slurm)
-        self.version: str | None = None
+        self.version: str | None = None  # that is spoken
+        self.versions: list[str] = []  # that could be
         self._paths: frozenset[str] = frozenset()
         self._client: httpx.AsyncClient | None = None
         self._discovering = asyncio.Lock()
@@ -103,13 +103,13 @@ class Rest:
                     raise Unreachable(
                         f"{self._url} is not slurmrestd: no OpenAPI document at {_DOCUMENT}: {said!r}"
                     ) from error
-                version = newest(paths)
-                if version is None:
+                self.versions = versions(paths)
+                if not self.versions:
                     raise NotFound(
                         f"slurmrestd at {self._url} speaks no version from v0.0.37 on: are its plugins loaded?"
                     )
                 self._paths = frozenset(path.rstrip("/") for path in paths)
-                self.version = version
+                self.version = self.versions[-1]
             return self.version
 
     def _open(self) -> httpx.AsyncClient:

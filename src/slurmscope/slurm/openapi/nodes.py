@@ -163,7 +163,7 @@ def _partition(found: _Partition) -> Partition:
         nodes=count(nodes),
         cpus=count(cpus),
         max_time=minutes(found.maximums.time if new else found.max_time_limit),
-        default_time=minutes(found.defaults.time if new else found.default_time_limit),
+        default_time=minutes(found.defaults.time if new else found.default_time_limit) or None,
         max_nodes=whole(found.maximums.nodes if new else found.maximum_nodes_per_job),
         priority_tier=whole(found.priority.tier if new else found.priority_tier),
         priority_factor=whole(found.priority.job_factor if new else found.priority_job_factor),
@@ -176,7 +176,8 @@ def _partition(found: _Partition) -> Partition:
 def _preemption(found: _Partition) -> str | None:
     """As scontrol writes it: OFF, REQUEUE, `GANG,SUSPEND`. One that is the cluster's own is not told."""
     said = [_PREEMPTION.get(word.upper(), word.upper()) for word in words(found.preempt_mode or found.preemption_mode)]
-    if not said or "CLUSTER_GLOBAL" in said:
+    # both at once is how v0.0.37 writes one that is not set
+    if not said or "CLUSTER_GLOBAL" in said or set(said) == {"REQUEUE", "GANG"}:
         return None
     return ",".join(sorted(said, key=lambda word: word != "GANG"))
 
