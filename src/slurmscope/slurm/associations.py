@@ -37,7 +37,8 @@ def _share(row: str) -> Share:
 
 def parse_shares(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Share, ...]]:
     """`sshare --parsable2`: the tree is in the indentation, a user's row one deeper than its account's."""
-    parsed = read_rows(lines(data), _share, memo)
+    rows = [line for line in lines(data) if not line.startswith(b"CLUSTER: ")]  # which -M puts at the head
+    parsed = read_rows(rows, _share, memo)
     path: list[str] = []
     found = []
     for share in parsed.value:

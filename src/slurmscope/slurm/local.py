@@ -24,6 +24,7 @@ class Local:
         # what probe.py is told, where it is run
         self._probe = [python or sys.executable, probe.__file__, "--bin-dir", bin_dir, "--conf", conf]
         self._probe += ["--cluster", multi_cluster]
+        self._multi_cluster = multi_cluster
         self._environment = probe.environment(conf, multi_cluster)
         self._stuck = process.Stuck()
         self._old: set[str] = set()  # parts whose question this Slurm knows in its older form only
@@ -40,7 +41,8 @@ class Local:
     async def _by_command(self, command: Command) -> Output:
         row, key = command.row, f"{command.way} {command.part}"
         marks = Marks.random()
-        argv = probe.arguments(row.old if key in self._old else row.argv, marks.field, marks.end)
+        known = row.old if key in self._old else row.argv
+        argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster)
         try:
             program = probe.program(argv[0], self._path)
         except probe.NoAnswer as error:

@@ -179,8 +179,10 @@ def marks() -> Tuple[str, str]:
     )
 
 
-def arguments(argv: Tuple[str, ...], field: str, end: str) -> List[str]:
-    return [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
+def arguments(argv: Tuple[str, ...], field: str, end: str, cluster: str = "") -> List[str]:
+    found = [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
+    # the one command that does not heed SLURM_CLUSTERS, and would tell of the wrong cluster
+    return found + ["-M", cluster] if cluster and found[0] == "sshare" else found
 
 
 def environment(conf: str = "", cluster: str = "") -> Dict[str, str]:
@@ -294,17 +296,18 @@ def _ask(row: Row, argv: List[str], path: str, env: Dict[str, str], timeout: flo
 
 def answer(row: Row, path: str, env: Dict[str, str], timeout: float) -> Dict[str, Any]:
     """What a command says, as it stands in the document."""
+    cluster = env.get("SLURM_CLUSTERS", "")
     field, end = marks()
     started = time.time()
     found = {"way": row.way, "part": row.part, "time": started, "marks": [field, end]}  # type: Dict[str, Any]
     try:
-        found["argv"] = arguments(row.argv, field, end)
+        found["argv"] = arguments(row.argv, field, end, cluster)
         try:
             done = _ask(row, found["argv"], path, env, timeout)
         except NoAnswer as error:
             if not row.old or UNKNOWN_OPTION not in str(error):
                 raise
-            found["argv"] = arguments(row.old, field, end)
+            found["argv"] = arguments(row.old, field, end, cluster)
             done = _ask(row, found["argv"], path, env, timeout)
         found["warnings"] = _words(done.complaints)
         found.update(_payload(done.data))

@@ -352,6 +352,8 @@ def _controllers(row: str) -> tuple[Controller, ...]:
 def parse_controllers(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Controller, ...]]:
     # an administrator gets a warning in capitals between rules of asterisks when all are down
     rows = [line for line in lines(data) if not line.startswith(b"*")]
+    if not rows:
+        raise Malformed("no controller in it")
     parsed = read_rows(rows, _controllers, memo)
     return Parsed(tuple(one for row in parsed.value for one in row), parsed.skipped, parsed.samples)
 

@@ -177,7 +177,8 @@ def _preemption(found: _Partition) -> str | None:
     """As scontrol writes it: OFF, REQUEUE, `GANG,SUSPEND`. One that is the cluster's own is not told."""
     said = [_PREEMPTION.get(word.upper(), word.upper()) for word in words(found.preempt_mode or found.preemption_mode)]
     # both at once is how v0.0.37 writes one that is not set
-    if not said or "CLUSTER_GLOBAL" in said or set(said) == {"REQUEUE", "GANG"}:
+    unset = not found.preempt_mode and set(said) == {"REQUEUE", "GANG"}
+    if not said or "CLUSTER_GLOBAL" in said or unset:
         return None
     return ",".join(sorted(said, key=lambda word: word != "GANG"))
 
