@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,3 +45,16 @@ def _stat(pid: int) -> tuple[str, int]:
     except OSError:
         return "Z", 0
     return state, int(parent)
+
+
+async def written(path: Path) -> int:
+    """A process's number, when it has written it down."""
+    for _ in range(1000):
+        if (words := _words(path)).endswith("\n"):
+            return int(words)
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"nothing was written to {path}")
+
+
+def _words(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

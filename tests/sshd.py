@@ -1,9 +1,13 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""A real sshd on loopback, of our own: its port, its keys, its home folder. The system's is never touched."""
+"""A real sshd on loopback, of our own: its port, its keys, its home folder. The system's is never touched.
+
+And how tests ask through it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -13,10 +17,18 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import descendants, until
 
+from slurmscope.slurm.commands import BY_PART, Command
+from slurmscope.slurm.probe import TEXT
+from slurmscope.slurm.source import Way
+from slurmscope.slurm.ssh import Ssh
+from slurmscope.slurm.transport import Output, Transport, TransportError
+
+PING = BY_PART["controllers"]
 HOST = "cluster"  # as the client's configuration calls it
 _PLACES = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
@@ -129,3 +141,55 @@ class Sshd:
                     os.kill(pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+
+def to(sshd: Sshd, **settings: Any) -> Ssh:
+    return Ssh(HOST, config=str(sshd.config), **settings)
+
+
+def script(folder: Path, name: str, body: str) -> Path:
+    """A command of one's own, in a folder that is given back."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return folder
+
+
+def asked(ssh: Ssh, *questions: Command) -> list[Output]:
+    async def ask() -> list[Output]:
+        try:
+            return [await ssh.run(question) for question in questions or (PING,)]
+        finally:
+            await ssh.close()
+
+    return asyncio.run(ask())
+
+
+def refusal(ssh: Ssh, question: Command = PING) -> str:
+    with pytest.raises(TransportError) as caught:
+        asked(ssh, question)
+    return f"{caught.type.__name__}: {caught.value}"
+
+
+def picture(transport: Transport) -> dict[str, Any]:
+    """Every part, as it is read by text."""
+
+    async def look() -> dict[str, Any]:
+        way = Way(TEXT, transport)
+        try:
+            return {part: (await way.read(part)).value for part in BY_PART}
+        finally:
+            await way.close()
+
+    return asyncio.run(look())
+
+
+def masters() -> list[int]:
+    """The connections that we hold."""
+    found = []
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == b"ssh":
+                found.append(pid)
+    return found
