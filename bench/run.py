@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from slurmscope.slurm.commands import BY_PART, ENVIRONMENT
-from slurmscope.slurm.text import Marks
+from slurmscope.slurm import probe
+from slurmscope.slurm.commands import BY_PART
 
 LAB = Path(__file__).parent.parent / "tests" / "lab" / "slurm-lab"
 GENERATION = "24.11"
@@ -64,13 +64,12 @@ def cpu_of_children() -> float:
 
 def bare(bin_dir: Path) -> float:
     """CPU of the bare squeue and scontrol, with the very arguments of the table; the median of five."""
-    marks = Marks.random()
     found = []
     for _ in range(5):
         before = cpu_of_children()
         for part in ("jobs", "nodes"):
-            program, *arguments = BY_PART[part].arguments(marks)
-            env = {**os.environ, **ENVIRONMENT}
+            program, *arguments = probe.arguments(BY_PART[part].argv, *probe.marks())
+            env = {**os.environ, **probe.ENVIRONMENT}
             subprocess.run([bin_dir / program, *arguments], env=env, stdout=subprocess.DEVNULL, check=True)
         found.append(cpu_of_children() - before)
     return sorted(found)[2]

@@ -60,7 +60,7 @@ def test_without_slurm_the_cure_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert lines[-1] == "slurmscope: nothing could be read"
+    assert lines[-1] == "slurmscope: nothing could be read; `slurmscope doctor` says what to do"
     assert any(line.startswith("slurmscope: jobs: squeue not found in") and "slurm.bin_dir" in line for line in lines)
     assert any(line.startswith("slurmscope: config, nodes, controllers,") for line in lines), "one error is told once"
 

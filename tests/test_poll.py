@@ -17,9 +17,9 @@ import pytest
 
 from slurmscope.model import PARTS, Config, Controller, Job, Snapshot
 from slurmscope.poll import FAST_PARTS, Poll
+from slurmscope.settings import Cluster, Slurm
 from slurmscope.settings import Poll as PollSettings
-from slurmscope.settings import Settings, Slurm
-from slurmscope.slurm.source import Reading, SourceError
+from slurmscope.slurm.source import Costs, Reading, SourceError
 from slurmscope.slurm.transport import Failed, NotFound, TimedOut
 
 SLOW = {"partitions", "reservations", "licenses", "shares", "limits", "accounting"}
@@ -29,6 +29,8 @@ class FakeSource:
     """Answers every part with something, unless told to fail."""
 
     def __init__(self) -> None:
+        self.costs: Costs = {}
+        self.fallbacks: dict[tuple[str, str], int] = {}
         self.asked: list[str] = []
         self.fails: dict[str, Exception] = {}
         self.controller_up = True
@@ -56,7 +58,10 @@ class FakeSource:
             value = Config("fake", "24.11.5", None, self.settings)
         elif part == "controllers":
             value = (Controller("ctl", "primary", self.controller_up),)
-        return Reading(value, "fake", rows_skipped=1, bytes=10)
+        return Reading(value, "fake", rows_skipped=1)
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
 
     def since(self) -> list[str]:
         asked, self.asked = self.asked, []
@@ -71,7 +76,7 @@ class Bench:
         monkeypatch.setattr("slurmscope.poll.time.monotonic", lambda: self.now)
         self.source = FakeSource()
         self.published: list[tuple[Snapshot, frozenset[str]]] = []
-        settings = Settings(poll=PollSettings(interval=10, slow_interval=60), slurm=Slurm(cluster=cluster))
+        settings = Cluster(poll=PollSettings(interval=10, slow_interval=60), slurm=Slurm(cluster=cluster))
         self.poll = Poll(self.source, settings, self._publish, clock=lambda: self.now)
 
     async def _publish(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
@@ -146,7 +151,7 @@ def test_a_part_that_fails_alone_is_asked_for_ever_less_often(bench: Bench) -> N
     gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert gaps[:5] == [10, 20, 40, 80, 160]
     assert max(gaps) == 300
-    assert bench.poll.costs["jobs"].failures == len(tries)
+    assert bench.poll.snapshot.jobs.failures == len(tries)
 
 
 def test_while_nothing_answers_only_ping_is_run(bench: Bench) -> None:
@@ -237,13 +242,6 @@ def test_a_poll_that_fails_is_followed_by_the_next(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(bench.poll, "_publish", fail)
     assert len(_sleeps(monkeypatch, bench, 3)) == 3
-
-
-def test_what_it_costs_is_counted(bench: Bench) -> None:
-    bench.once()
-    bench.once(10)
-    cost = bench.poll.costs["jobs"]
-    assert (cost.runs, cost.failures, cost.bytes, cost.rows_skipped) == (2, 0, 20, 2)
 
 
 def test_fresh_parts_are_named(bench: Bench) -> None:

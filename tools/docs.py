@@ -14,7 +14,8 @@ from slurmscope.cli import main
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.exposition import Topic
 from slurmscope.metrics.view import View
-from slurmscope.slurm.commands import COMMANDS, ENVIRONMENT
+from slurmscope.slurm.commands import BY_PART, BY_WAY, REST
+from slurmscope.slurm.probe import ENVIRONMENT, JSON, PYSLURM, TEXT
 
 DOCS = Path(__file__).parent.parent / "docs"
 _MADE = "<!-- Made by `make docs` from {source}; edit that. -->\n"
@@ -81,21 +82,39 @@ Rules worth knowing:
     return "".join(pages) + "\n"
 
 
+_WAYS = {
+    JSON: "The same commands with `--json`.",
+    REST: "slurmrestd over HTTP (`slurm.rest_url`).",
+    PYSLURM: "PySlurm, loaded by `probe.py` in a process of its own ([pyslurm.md](pyslurm.md)).",
+}
+
+
 def commands_page() -> str:
     lines = [
         _MADE.format(source="src/slurmscope/slurm/commands.py"),
-        "# Every command that is run\n",
-        "slurmscope runs these and nothing else; `slurmscope commands` prints the same. They run with "
+        "# Every question that is asked\n",
+        "slurmscope asks these and nothing else; `slurmscope commands` prints the same. Commands run with "
         + " ".join(f"`{name}={value}`" for name, value in ENVIRONMENT.items())
-        + ". `{field}` and `{end}` are marks that are random for each run.\n",
+        + ". `{field}` and `{end}` are marks that are random for each run. What each way costs is in "
+        "[ways.md](ways.md).\n",
         "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour.\n",
+        "## By text\n",
     ]
-    for one in COMMANDS:
-        lines.append(f"## {one.part}\n\n```\n{' '.join(one.argv)}\n```\n")
+    for one in BY_WAY[TEXT].values():
+        lines.append(f"### {one.part}\n\n```\n{' '.join(one.argv)}\n```\n")
         lines.append(f"- **Answers:** {one.answers}\n- **Why this form:** {one.why}\n- **Cost:** {one.cost}")
         lines.append(f"- **Every:** {one.every}")
         lines.append(f"- **Read by:** `{one.parse.__module__}.{one.parse.__name__}`, guarded by `{one.recording}`\n")
-    return "\n".join(lines)
+    for way, told in _WAYS.items():
+        lines.append(f"## By {way}\n\n{told} {next(iter(BY_WAY[way].values())).why}\n")
+        lines.append("| part | question | what it cannot know |\n|---|---|---|")
+        for one in BY_WAY[way].values():
+            question = " ".join(one.argv) + (f"`, in old versions `{' '.join(one.row.old)}" if one.row.old else "")
+            untold = "; ".join(f"`{field}`: {why}" for field, why in one.lacks.items())
+            lines.append(f"| {one.part} | `{question}` | {untold or 'nothing'} |".replace("{field}", "field"))
+        absent = ", ".join(part for part in BY_PART if part not in BY_WAY[way])
+        lines.append(f"\nNot at all: {absent}.\n" if absent else "")
+    return "\n".join(lines).rstrip() + "\n"
 
 
 _VARIABLES_AND_CLUSTERS = """

@@ -275,8 +275,8 @@ def capture(
     for answer in found.answers:
         if answer.error:
             unanswered.setdefault((answer.way, answer.error), []).append(answer.part)
-    for (way, error), parts in unanswered.items():
-        click.echo(f"  not by {way}: {', '.join(parts)}: {_printable(error)}", err=True)
+    for (way, why), parts in unanswered.items():
+        click.echo(f"  not by {way}: {', '.join(parts)}: {_printable(why)}", err=True)
     if not good:
         _fail("nothing was answered; `slurmscope doctor` says what to do")
 

@@ -54,14 +54,13 @@ def _alone(generation: str) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", params=_generations())
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A freshly reset cluster with its jobs settled, up for the whole session."""
+@contextmanager
+def _running(generation: str, folder: Path) -> Iterator[Lab]:
+    """A freshly reset cluster, without jobs."""
     if why := _obstacle():
         pytest.skip(why)
-    generation: str = request.param
     with _alone(generation):
-        lab = Lab(generation, tmp_path_factory.mktemp(f"bin-{generation}-"))
+        lab = Lab(generation, folder)
         try:
             try:
                 lab.script("reset")
@@ -72,11 +71,29 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
                     pytest.fail(said, pytrace=False)
                 pytest.skip(said)
             lab.script("bin", str(lab.bin))
-            lab.script("jobs")
-            lab.wait_for(lambda: _settled(lab), 60)
             yield lab
         finally:
             lab.script("down")
+
+
+@pytest.fixture(scope="session", params=_generations())
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A freshly reset cluster with its jobs settled, up for the whole session."""
+    generation: str = request.param
+    with _running(generation, tmp_path_factory.mktemp(f"bin-{generation}-")) as lab:
+        lab.script("jobs")
+        lab.wait_for(lambda: _settled(lab), 60)
+        yield lab
+
+
+@pytest.fixture
+def other_lab(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
+    """A second cluster, of another generation, without jobs."""
+    generation = "22.05" if lab.generation != "22.05" else "24.11"
+    folder = tmp_path / f"bin-{generation}"
+    folder.mkdir()
+    with _running(generation, folder) as other:
+        yield other
 
 
 def _settled(lab: Lab) -> bool:

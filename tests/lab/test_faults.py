@@ -4,61 +4,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import socket
-import subprocess
 import threading
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab.cluster import Lab
-from lab.page import SLURMSCOPE, Page
+from lab.served import Served, serving
 
 INTERVAL = 2.0
 TIMEOUT = 3.0
-
-
-class Served:
-    """A running `slurmscope serve` over the lab."""
-
-    def __init__(self, lab: Lab, folder: Path) -> None:
-        self.port = free_port()
-        self.log = folder / "log"
-        self.process = subprocess.Popen(
-            [SLURMSCOPE, "serve", "--listen", f"127.0.0.1:{self.port}"],
-            env={
-                **os.environ,
-                "SLURMSCOPE_SLURM_BIN_DIR": str(counting_wrappers(lab.bin, folder)),
-                "POLL_LIMIT": str(INTERVAL),
-                "CLI_TIMEOUT": str(TIMEOUT),
-            },
-            stderr=self.log.open("wb"),
-        )
-
-    def page(self) -> Page:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
-            return Page(answer.read().decode())
-
-    def wait(self, what: Callable[[Page], bool], seconds: float) -> Page:
-        """The first page on which it is so; every page on the way must come."""
-        end = time.monotonic() + seconds
-        while True:
-            page = self.page()
-            if what(page):
-                return page
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(0.2)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def counting_wrappers(bin_dir: Path, folder: Path) -> Path:
@@ -74,19 +31,13 @@ def counting_wrappers(bin_dir: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def served(lab: Lab, tmp_path: Path) -> Iterator[Served]:
-    found = Served(lab, tmp_path)
-    try:
-        for _ in range(100):
-            with contextlib.suppress(OSError):
-                found.page()
-                break
-            time.sleep(0.1)
-        found.wait(lambda page: page.sum("slurm_up") == 1, 20)
+    environment = {
+        "SLURMSCOPE_SLURM_BIN_DIR": str(counting_wrappers(lab.bin, tmp_path)),
+        "POLL_LIMIT": str(INTERVAL),
+        "CLI_TIMEOUT": str(TIMEOUT),
+    }
+    with serving(tmp_path, 1, **environment) as found:
         yield found
-    finally:
-        found.process.terminate()
-        assert found.process.wait(15) == 0
-        assert b"Traceback" not in found.log.read_bytes()
 
 
 # What must not fall while nothing is known anew: counts that the lab always has.

@@ -10,7 +10,7 @@ import os
 from lab.cluster import Lab
 from lab.page import at_one_moment, page_of, run_slurmscope
 
-from slurmscope.slurm.text import FREE_FIELDS, PLAIN_FIELDS
+from slurmscope.slurm.probe import FREE_FIELDS, PLAIN_FIELDS
 
 FORGED_ROW = "|".join(["99999", *PLAIN_FIELDS[1:]]) + "@".join(FREE_FIELDS) + "@endofrow\n77777|alice|RUNNING|main\n"
 NAMES = [

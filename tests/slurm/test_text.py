@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmscope.model import Job
-from slurmscope.slurm import text
+from slurmscope.slurm import probe, text
 from slurmscope.slurm.text import Marks
 
 MARKS = Marks("@f1eld", "@theend")
@@ -45,8 +45,8 @@ FIELDS: dict[str, str] = {
 
 def row(marks: Marks = MARKS, **changes: str) -> bytes:
     fields = {**FIELDS, **{key.replace("_", "-") if key == "tres_alloc" else key: v for key, v in changes.items()}}
-    plain = "".join(f"{fields[name]}|" for name in text.PLAIN_FIELDS)
-    free = marks.field.join(fields[name] for name in text.FREE_FIELDS)
+    plain = "".join(f"{fields[name]}|" for name in probe.PLAIN_FIELDS)
+    free = marks.field.join(fields[name] for name in probe.FREE_FIELDS)
     return (plain + free + marks.end + "\n").encode("utf-8", "surrogateescape")
 
 

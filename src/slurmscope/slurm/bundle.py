@@ -146,23 +146,27 @@ def answered(command: Command, outcome: Output | TransportError, time: float) ->
 def of_probe(done: Finished, command: Command, where: str) -> Output:
     """The answer to one question in what probe.py printed."""
     try:
-        answers = parse(done.data).answers
+        document = parse(done.data)
     except ValueError as error:
         said = done.complaints or decode(done.data[:500]).strip() or "no message"
         raise NoDocument(f"{where}: the probe exited with {done.status}, {error}: {said}") from error
-    for answer in answers:
+    for answer in document.answers:
         if (answer.way, answer.part) == (command.way, command.part):
-            if command.way != probe.PYSLURM and answer.argv not in _forms(command, answer.marks):
+            if command.way != probe.PYSLURM and not _asked_alike(command, answer):
                 break
-            return answer.output()
+            output = answer.output()
+            output.python = document.python
+            return output
     raise Failed(
         f"{where}: the probe there is of another slurmscope, for it does not ask as this one does: copy it anew"
     )
 
 
-def _forms(command: Command, marks: tuple[str, str]) -> tuple[tuple[str, ...], ...]:
-    """What may have been run for a question: our readers rely on the order of fields that it asks for."""
-    return tuple(tuple(probe.arguments(form, *marks)) for form in (command.row.argv, command.row.old))
+def _asked_alike(command: Command, answer: Answer) -> bool:
+    """Whether it is the question that we ask: our readers rely on the order of fields in it."""
+    cluster = answer.argv[-1] if "-M" in answer.argv[-2:-1] else ""
+    forms = (probe.arguments(form, *answer.marks, cluster) for form in (command.row.argv, command.row.old) if form)
+    return list(answer.argv) in forms
 
 
 class Recorded:

@@ -128,7 +128,7 @@ def _may_do_better(other: Way, failed: Way, error: Exception) -> bool:
     if isinstance(error, Unreachable):
         return other.transport is not failed.transport
     if isinstance(error, TimedOut):
-        return failed.name == REST  # it may be slurmrestd that hangs
+        return failed.name in (REST, PYSLURM)  # it may be these that hang
     return not isinstance(error, Unanswered)
 
 

@@ -52,7 +52,7 @@ class Command(msgspec.Struct, frozen=True):
     why: str  # why this form and no other
     cost: str
     parse: Parser
-    recording: str  # in tests/recordings/<version>/: what guards the parser
+    recording: str  # what guards the parser, in tests/recordings/
     lacks: Mapping[str, str] = {}  # fields that this way cannot know, and why; they are then None, or empty
 
     @property
@@ -188,6 +188,7 @@ _TEXT = (
 )
 
 _LIKE_TEXT = "The same as by text."
+_BUNDLE = "bundle.json.gz"
 
 
 def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
@@ -197,7 +198,7 @@ def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
         why="In a process of its own: a PySlurm that does not match its Slurm may crash, and takes nothing with it.",
         cost="The same question to slurmctld as by text, and a Python that loads PySlurm.",
         parse=parse,
-        recording="pyslurm.json",
+        recording="pyslurm",
         lacks=lacks,
     )
 
@@ -235,55 +236,55 @@ _UNTOLD: dict[str, dict[str, str]] = {
 }
 
 
-def _by_json(part: str, parse: Parser, recording: str) -> Command:
+def _by_json(part: str, parse: Parser) -> Command:
     return Command(
         row=_ROWS[JSON, part],
         answers=_LIKE_TEXT,
         why="For a Slurm whose text cannot be read. One reader takes openapi v0.0.37 and every data_parser since.",
         cost="The same question to slurmctld as by text; the command itself takes longer and prints far more.",
         parse=parse,
-        recording=recording,
+        recording=_BUNDLE,
         lacks=_UNTOLD.get(part, {}),
     )
 
 
-def _by_rest(part: str, path: str, parse: Parser, recording: str) -> Command:
+def _by_rest(part: str, path: str, parse: Parser) -> Command:
     return Command(
         row=Row(REST, part, ("GET", path), most_bytes=2 << 30),
         answers=_LIKE_TEXT,
         why="Needs no command of Slurm's here. {version} is the newest that slurmrestd's own document names.",
         cost="The same question to slurmctld as by text, and no process is started.",
         parse=parse,
-        recording=recording,
+        recording=_BUNDLE,
         lacks=_UNTOLD.get(part, {}),
     )
 
 
 _JSON = (
-    _by_json("jobs", jobs.parse_jobs, "squeue.json"),
-    _by_json("nodes", nodes.parse_nodes, "scontrol-nodes.json"),
-    _by_json("scheduler", reports.parse_scheduler, "sdiag.json"),
-    _by_json("controllers", reports.parse_controllers, "scontrol-ping.json"),
-    _by_json("partitions", nodes.parse_partitions, "scontrol-partitions.json"),
-    _by_json("reservations", nodes.parse_reservations, "scontrol-reservations.json"),
-    _by_json("licenses", nodes.parse_licenses, "scontrol-licenses.json"),
-    _by_json("shares", reports.parse_shares, "sshare.json"),
-    _by_json("accounting", reports.parse_accounting, "sacctmgr-stats.json"),
+    _by_json("jobs", jobs.parse_jobs),
+    _by_json("nodes", nodes.parse_nodes),
+    _by_json("scheduler", reports.parse_scheduler),
+    _by_json("controllers", reports.parse_controllers),
+    _by_json("partitions", nodes.parse_partitions),
+    _by_json("reservations", nodes.parse_reservations),
+    _by_json("licenses", nodes.parse_licenses),
+    _by_json("shares", reports.parse_shares),
+    _by_json("accounting", reports.parse_accounting),
 )
 # Without ALL what is hidden is not shown; without DETAIL no GPU that is in use, without MIXED no node that is mixed.
 # Jobs are a third shorter without DETAIL.
 _NODE_FLAGS = "flags=ALL&flags=DETAIL&flags=MIXED&flags=FUTURE"
 _REST = (
-    _by_rest("jobs", "/slurm/{version}/jobs?flags=ALL&flags=LOCAL", jobs.parse_jobs, "rest-jobs.json"),
-    _by_rest("nodes", f"/slurm/{{version}}/nodes?{_NODE_FLAGS}", nodes.parse_nodes, "rest-nodes.json"),
-    _by_rest("scheduler", "/slurm/{version}/diag", reports.parse_scheduler, "rest-diag.json"),
-    _by_rest("controllers", "/slurm/{version}/ping", reports.parse_controllers, "rest-ping.json"),
-    _by_rest("partitions", "/slurm/{version}/partitions?flags=ALL", nodes.parse_partitions, "rest-partitions.json"),
-    _by_rest("reservations", "/slurm/{version}/reservations", nodes.parse_reservations, "rest-reservations.json"),
-    _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses, "rest-licenses.json"),
-    _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares, "rest-shares.json"),
-    _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting, "rest-dbd-diag.json"),
-    _by_rest("config", "/slurm/{version}/ping", reports.parse_config, "rest-ping.json"),
+    _by_rest("jobs", "/slurm/{version}/jobs?flags=ALL&flags=LOCAL", jobs.parse_jobs),
+    _by_rest("nodes", f"/slurm/{{version}}/nodes?{_NODE_FLAGS}", nodes.parse_nodes),
+    _by_rest("scheduler", "/slurm/{version}/diag", reports.parse_scheduler),
+    _by_rest("controllers", "/slurm/{version}/ping", reports.parse_controllers),
+    _by_rest("partitions", "/slurm/{version}/partitions?flags=ALL", nodes.parse_partitions),
+    _by_rest("reservations", "/slurm/{version}/reservations", nodes.parse_reservations),
+    _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses),
+    _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares),
+    _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting),
+    _by_rest("config", "/slurm/{version}/ping", reports.parse_config),
 )
 _ONE_API = "The old API does not tell it; the new one does."
 _PYSLURM = (

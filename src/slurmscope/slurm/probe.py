@@ -48,34 +48,17 @@ DEFAULTS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SSHARE_", "SACCTMGR_", "SACCT_", 
 
 # squeue: fields whose words are Slurm's or an administrator's. They come first and end in a bar: what stands behind
 # them cannot move them, and a row is half as long as with marks throughout.
-PLAIN_FIELDS = (
-    "JobID",
-    "JobArrayID",
-    "UserName",
-    "Account",
-    "Partition",
-    "QOS",
-    "State",
-    "Reason",
-    "PriorityLong",
-    "NumNodes",
-    "NumCPUs",
-    "tres-alloc",
-    "SubmitTime",
-    "EligibleTime",
-    "StartTime",
-    "EndTime",
-    "TimeLimit",
-    "NodeList",
-    "Reservation",
-    "AllocNodes",
-    "RestartCnt",
-    "exit_code",
+PLAIN_FIELDS = tuple(
+    (
+        "JobID JobArrayID UserName Account Partition QOS State Reason PriorityLong NumNodes NumCPUs "
+        "tres-alloc SubmitTime EligibleTime StartTime EndTime TimeLimit NodeList Reservation AllocNodes "
+        "RestartCnt exit_code"
+    ).split()
 )
 # … and fields that hold what a user wrote.
 FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
 SHARE_FIELDS = tuple(  # one line is enough for ten words
-    "Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS".split()  # noqa: SIM905
+    "Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS".split()
 )
 
 _SQUEUE_FORMAT = ",".join(
@@ -85,6 +68,8 @@ _SQUEUE_FORMAT = ",".join(
 )
 
 TEXT, JSON, PYSLURM = "text", "json", "pyslurm"
+INSTALLED = "installed"  # no way to read a part: which Slurm a program is of, for `slurmscope doctor`
+PROGRAMS = ("squeue", "scontrol", "sdiag", "sshare", "sacctmgr", "sinfo")
 
 
 class Row(NamedTuple):
@@ -130,7 +115,7 @@ ROWS = (
     Row(JSON, "licenses", ("scontrol", "show", "licenses", "--json")),
     Row(JSON, "shares", ("sshare", "--all", "--json")),
     Row(JSON, "accounting", ("sacctmgr", "show", "stats", "--json")),
-)
+) + tuple(Row(INSTALLED, name, (name, "--version"), most_bytes=1 << 16) for name in PROGRAMS)
 OLD_API, NEW_API = "old", "new"
 # What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
 PYSLURM_PARTS = {
@@ -496,7 +481,7 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--ways", default=TEXT, help="comma list of text, json, pyslurm (default: %(default)s)")
+    parser.add_argument("--ways", default=TEXT, help="comma list of text, json, pyslurm, installed (%(default)s)")
     parser.add_argument("--parts", default="", help="comma list of parts, such as jobs,nodes (default: all)")
     parser.add_argument("--timeout", type=float, default=10.0, help="seconds before a command is killed")
     parser.add_argument("--bin-dir", default="", help="folder of squeue and so on (default: $SLURM_HOME/bin, PATH)")
@@ -507,8 +492,8 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     options.parts = [part for part in options.parts.split(",") if part]
     known = {row.part for row in ROWS}
     for word in options.ways:
-        if word not in (TEXT, JSON, PYSLURM):
-            parser.error("--ways: %r is none of text, json, pyslurm" % word)
+        if word not in (TEXT, JSON, PYSLURM, INSTALLED):
+            parser.error("--ways: %r is none of text, json, pyslurm, installed" % word)
     for word in options.parts:
         if word not in known:
             parser.error("--parts: %r is none of %s" % (word, ", ".join(sorted(known))))
