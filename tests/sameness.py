@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,8 @@ from slurmscope.model import (
 from slurmscope.slurm import values
 from slurmscope.slurm.bundle import Bundle, Recorded
 from slurmscope.slurm.source import Reading, SourceError, Way
+from slurmscope.slurm.text import ACCOUNTING_HOST, SLURM_USER
+from slurmscope.slurm.transport import TransportError
 
 NAMES: dict[type, tuple[str, ...]] = {
     Job: ("user", "account", "reservation"),
@@ -55,7 +58,7 @@ def read(bundle: Bundle) -> dict[tuple[str, str], Reading]:
     async def part(way: str, name: str) -> Reading:
         try:
             return await ways[way].read(name)
-        except SourceError:
+        except (SourceError, TransportError):
             return Reading(None, way)
 
     return {(one.way, one.part): asyncio.run(part(one.way, one.part)) for one in bundle.answers}
@@ -103,10 +106,11 @@ class Comparison:
 
     def _record(self, one: Any, other: Any) -> None:
         kind = type(one)
-        fields = msgspec.structs.asdict(one)
-        others = msgspec.structs.asdict(other)
+        fields, others = (msgspec.structs.asdict(copy.deepcopy(some)) for some in (one, other))
         if kind is Job:
             self.jobs.note(fields.pop("name"), others.pop("name"))
+        if kind is Config:
+            self._settings(fields["settings"], others["settings"])
         for field in NAMES.get(kind, ()):
             for left, right in zip(_names(fields.pop(field)), _names(others.pop(field)), strict=True):
                 self.names.note(left, right)
@@ -119,6 +123,13 @@ class Comparison:
                 assert shape(left) == shape(right), "of an operator's reason the shape stays"
             else:
                 assert value == others[field], field
+
+    def _settings(self, one: dict[str, str], other: dict[str, str]) -> None:
+        assert one.keys() == other.keys()
+        if ACCOUNTING_HOST in one:
+            self.hosts.note(one.pop(ACCOUNTING_HOST), other.pop(ACCOUNTING_HOST))
+        if SLURM_USER in one:
+            self.names.note(one.pop(SLURM_USER).partition("(")[0], other.pop(SLURM_USER).partition("(")[0])
 
     def _report(self, one: Any, other: Any) -> None:
         """Users' RPCs are alike but for the users' names and numbers; all else is the same."""

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 
 from slurmscope.anonymise.pseudonyms import RUN, STANDING, Seen
 
 _SHORTEST = 3  # shorter ones are found everywhere
-_LONG = 8  # names so long are looked for within words too
+_LONG = 8  # names so long, of people and the like, are looked for within words too
 _AMOUNT = re.compile(r"\d+[KMGTPE]?")
 
 
@@ -27,13 +26,15 @@ class Check:
 
     def __init__(self, seen: Seen) -> None:
         words = seen.words | {run for one in STANDING for run in RUN.findall(one)}
-        telling = {name for name in seen.names | seen.hosts if _telling(name, words)}
+        telling = {name for name in seen.names | seen.jobs | seen.hosts if _telling(name, words)}
         telling |= {json.dumps(name, ensure_ascii=False)[1:-1] for name in telling}  # as it would stand in JSON
         self._by_word: dict[str, list[str]] = {}
         for name in telling:
             # any of its words will do, for all must be there
             self._by_word.setdefault(max(RUN.findall(name), key=len), []).append(name)
-        self._long = [name for name in telling & seen.names if len(name) >= _LONG and name.isalnum()]
+        standing = " ".join(words)
+        some = (name for name in telling & seen.names if len(name) >= _LONG and name.isalnum())
+        self._long = [name for name in some if name not in standing]
 
     def left_over(self, text: str) -> bool:
         there = set(RUN.findall(text))
@@ -41,10 +42,5 @@ class Check:
             # bounded as its words are
             if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", text):
                 return True
-        return self._inside(text)
-
-    def _inside(self, text: str) -> bool:
-        return any(name in text for name in self._long)
-
-    def any_left_over(self, texts: Iterable[str]) -> bool:
-        return any(map(self.left_over, texts))
+        inside = " ".join(there)  # much shorter than the text, and a name of one word can only be within one
+        return any(name in inside for name in self._long)

@@ -63,7 +63,8 @@ class Seen:
     """The first look: every name stays as it is, and is noted."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()  # of users, accounts, jobs, reservations, …
+        self.names: set[str] = set()  # of users, accounts, reservations, …
+        self.jobs: set[str] = set()  # names of jobs
         self.texts: set[str] = set()  # what somebody wrote, which is no name
         self.hosts: set[str] = set()
         self.host_parts: set[str] = set()
@@ -72,6 +73,10 @@ class Seen:
 
     def name(self, value: str) -> str:
         self.names.add(value)
+        return value
+
+    def job(self, value: str) -> str:
+        self.jobs.add(value)
         return value
 
     def text(self, value: str) -> str:
@@ -103,10 +108,10 @@ class Pseudonyms(Seen):
 
     def __init__(self, seen: Seen) -> None:
         super().__init__()
-        self._taken = seen.names | seen.texts | seen.words | STANDING
+        self._taken = seen.names | seen.jobs | seen.texts | seen.words | STANDING
         self._host_taken = seen.host_parts | seen.words | STANDING
         # what the check for names that are left over would find
-        self._avoid = {name for name in seen.names | seen.hosts if len(name) > 2}
+        self._avoid = {name for name in seen.names | seen.jobs | seen.hosts if len(name) > 1}
         self._id_taken = seen.ids | _STANDING_IDS
         self._names: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
@@ -118,6 +123,9 @@ class Pseudonyms(Seen):
         if found is None:
             found = self._names[value] = self._invented(value, self._taken)
         return found
+
+    def job(self, value: str) -> str:
+        return self.name(value)
 
     def text(self, value: str) -> str:
         return self.name(value)

@@ -20,8 +20,6 @@ from slurmscope.slurm.text import Malformed
 
 _VERSION = re.compile(r"\d+(?:\.\d+)*[\w.+-]{0,20}")
 _MARK = re.compile(r"@[A-Za-z0-9]{1,40}")
-_ENDPOINT = re.compile(r"/slurm(?:db)?/(?:v[\d.]+|\{version\})/[a-z]+")
-_CALL = re.compile(r"[A-Za-z.]+\(\)(?:\.[a-z]+\(\))?")
 _KINDS = frozenset({probe.NOT_FOUND, probe.TIMED_OUT, probe.FAILED, probe.TOO_LONG})
 _STRAY = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
 
@@ -41,7 +39,7 @@ def anonymise(bundle: Bundle) -> Bundle:
     found = []
     for answer in asked:
         changed = _changed(names, answer)
-        if check.any_left_over([_text(changed), " ".join(changed.argv), changed.error]):
+        if check.left_over(_text(changed)):
             raise NameLeft(
                 f"a name of the cluster's would still be in {answer.part} by {answer.way}, and nothing is written. "
                 "Record without that part (probe.py --parts), or without --anonymise for somebody you trust with names"
@@ -99,14 +97,11 @@ def _by_way(names: Seen, answer: Answer, marks: tuple[str, str]) -> str:
 
 def _argv(command: Command, answer: Answer, marks: tuple[str, str]) -> tuple[str, ...]:
     """What was run, if it is what we run; in place of anything else, what we would have run."""
-    ours = [
-        command.argv,
-        command.row.old,
-        *(tuple(probe.arguments(one, *marks)) for one in (command.argv, command.row.old)),
-    ]
-    said = answer.argv
-    if said in ours or (said and all(map(_CALL.fullmatch, said)) and answer.way == PYSLURM):
-        return said
-    if answer.way == REST and len(said) == 2 and said[0] == "GET" and _ENDPOINT.fullmatch(said[1]):
-        return said
-    return tuple(probe.arguments(command.argv, *marks))
+    ours = [form for form in (command.argv, command.row.old) if form]
+    ours += [tuple(probe.arguments(form, *marks)) for form in ours]
+    if answer.way == PYSLURM:
+        ours += [(call,) for _, call in probe.PYSLURM_PARTS[answer.part]]
+    version = re.search(r"/(v[\d.]+)/", answer.argv[-1]) if answer.way == REST and answer.argv else None
+    if version:
+        ours.append(tuple(arg.replace("{version}", version[1]) for arg in command.argv))
+    return answer.argv if answer.argv in ours else tuple(probe.arguments(command.argv, *marks))

@@ -89,7 +89,7 @@ def parent(names: Seen, value: str) -> str:
 
 
 def job_name(names: Seen, value: str) -> str:
-    return value if value in _NONE else names.name(value)
+    return value if value in _NONE else names.job(value)
 
 
 def free(names: Seen, value: str) -> str:

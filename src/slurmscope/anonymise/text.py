@@ -14,7 +14,16 @@ from slurmscope.anonymise import rules
 from slurmscope.anonymise.pseudonyms import Seen
 from slurmscope.anonymise.rules import Rule
 from slurmscope.slurm import probe
-from slurmscope.slurm.text import ACCOUNTING_TYPE, PRIVATE_DATA, Malformed, pairs_of
+from slurmscope.slurm.text import (
+    ACCOUNTING_HOST,
+    ACCOUNTING_TYPE,
+    GATHER_TYPE,
+    PRIVATE_DATA,
+    SLURM_USER,
+    TRACK_TYPE,
+    Malformed,
+    pairs_of,
+)
 
 
 def _keys(rule: Rule, keys: str) -> dict[str, Rule]:
@@ -71,7 +80,8 @@ _NODE = {
     **_keys(rules.number, "CapWatts CurrentWatts AveWatts ExtSensorsJoules ExtSensorsWatts ExtSensorsTemp"),
     **_keys(rules.word, "AvailableFeatures ActiveFeatures Gres GresDrain GresUsed State NextState Partitions"),
     **_keys(rules.word, "CfgTRES AllocTRES"),
-    **_keys(rules.plain, "Arch Version"),
+    "Arch": rules.word,
+    "Version": rules.plain,
     **_keys(rules.host, "NodeName NodeAddr NodeHostName"),
     "Owner": rules.named_id,
     "MCS_label": rules.name,
@@ -245,13 +255,15 @@ def controllers(names: Seen, data: str, marks: tuple[str, str]) -> str:
 # What changes a meaning and tells nothing of anybody.
 _SETTINGS = {
     **_keys(rules.plain, "SLURM_VERSION BOOT_TIME"),
-    **_keys(rules.word, f"{ACCOUNTING_TYPE} {PRIVATE_DATA}"),
+    **_keys(rules.word, f"{ACCOUNTING_TYPE} {PRIVATE_DATA} {GATHER_TYPE} {TRACK_TYPE}"),
     **_keys(rules.word, "AccountingStorageEnforce AccountingStorageTRES EnforcePartLimits GresTypes MinJobAge"),
-    **_keys(rules.word, "JobAcctGatherType MaxArraySize MaxJobCount PreemptMode PreemptType PriorityType"),
+    **_keys(rules.word, "MaxArraySize MaxJobCount PreemptMode PreemptType PriorityType"),
     **_keys(rules.word, "PriorityWeightAge PriorityWeightAssoc PriorityWeightFairShare PriorityWeightJobSize"),
     **_keys(rules.word, "PriorityWeightPartition PriorityWeightQOS PriorityFlags SchedulerType SelectType"),
     **_keys(rules.word, "SelectTypeParameters"),
     "ClusterName": rules.name,
+    ACCOUNTING_HOST: rules.host,
+    SLURM_USER: rules.named_id,
 }
 
 

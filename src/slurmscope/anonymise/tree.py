@@ -54,7 +54,8 @@ _RULES: dict[str, Rule] = {
     **_keys(rules.node_reason, "reason"),
     **_keys(rules.word, "active_features available_features features_active gres gres_used gres_drained gres_drain"),
     **_keys(rules.word, "tres tres_used tres_fmt_str partitions state_flags next_state next_state_after_reboot"),
-    **_keys(rules.plain, "architecture arch version slurmd_version slurm_version"),
+    **_keys(rules.word, "architecture arch"),
+    **_keys(rules.plain, "version slurmd_version slurm_version"),
     **_keys(rules.number, "specialized_cpus"),
     # partitions, reservations, licences
     **_keys(rules.name_list, "allowed_accounts denied_accounts allow_accounts deny_accounts allowed_groups"),
