@@ -111,7 +111,9 @@ def load(path: Path) -> Bundle:
         return parse(data)
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, zlib.error) as error:
+    except zlib.error as error:
+        raise BundleError(f"{path}: the compressed file is damaged: {error}") from error
+    except ValueError as error:
         raise BundleError(f"{path}: {error}") from error
 
 
