@@ -230,12 +230,9 @@ def test_a_token_with_a_newline_cannot_forge_a_header_by_a_mock_of_slurmrestd(tm
 
 def test_https_is_verified_by_a_mock_of_slurmrestd(tmp_path: Path) -> None:
     key, cert = tmp_path / "key", tmp_path / "cert"
-    subprocess.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1".split()
-        + ["-keyout", str(key), "-out", str(cert)],
-        check=True,
-        capture_output=True,
-    )
+    request = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    argv = ["openssl", *request.split(), "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(argv, check=True, capture_output=True)
 
     async def run() -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
