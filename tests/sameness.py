@@ -66,6 +66,7 @@ def read(bundle: Bundle) -> dict[tuple[str, str], Reading]:
 
 def shape(name: str) -> str:
     """A name with its letters and digits made alike, and its odd characters as they are."""
+    name = re.sub(r"\\x[0-9a-f]{2}", "!", name)  # a byte that is not UTF-8, as the readers show it
     return re.sub(r"[A-Z]", "A", re.sub(r"[a-z]", "a", re.sub(r"\d", "0", name)))
 
 

@@ -282,7 +282,9 @@ def config(names: Seen, data: str, marks: tuple[str, str]) -> str:
 
 _RPC = re.compile(r"(\s+)(.*?)(\s*)\((\s*)(\d+)\)(\s+count:\d+(?:\s+ave_time:\d+\s+total_time:\d+)?\s*)")
 _TYPE = re.compile(r"\s+[A-Z0-9_]+\s*\(\s*\d+\)\s+count:\d+(?:\s+ave_time:\d+\s+total_time:\d+)?\s*")
-_STAMPED = re.compile(r"\s*[A-Za-z ]+:?\s+(?:\w{3} \w{3} +\d+ [\d:]+ \d{4}|\w+) \(\d+\)")
+_STAMPED = re.compile(
+    r"\s*[A-Za-z ]+:?\s+(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}|[\dT:-]+|Unknown|N/A) \(\d+\)"
+)
 _COUNTED = re.compile(r"\s*[A-Za-z][\w /(),.-]*:\s*-?\d+(?: microseconds)?\s*")
 _HEADING = re.compile(
     r"(?:Main schedule|Backfill|Remote Procedure Call statistics by|Pending RPC|Internal DBD rollup)[\w ():.]*"
@@ -304,8 +306,6 @@ def report(names: Seen, data: str, marks: tuple[str, str]) -> str:
             section = line
         if rpc := _RPC.fullmatch(line) if section.startswith("Remote Procedure Call statistics by user") else None:
             found.append(_user(names, rpc))
-        elif section.startswith("Pending RPCs"):  # by host
-            continue
         elif _STAMPED.fullmatch(line):
             stamps += 1
             found.append(names.word(line))
