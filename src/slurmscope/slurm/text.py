@@ -373,4 +373,7 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
 # what changes the meaning of other parts
 ACCOUNTING_TYPE, PRIVATE_DATA = "AccountingStorageType", "PrivateData"
 DBD = "accounting_storage/slurmdbd"
-_SETTINGS = (ACCOUNTING_TYPE, PRIVATE_DATA)
+# … and what `slurmscope doctor` looks at besides
+ACCOUNTING_HOST, SLURM_USER = "AccountingStorageHost", "SlurmUser"
+GATHER_TYPE, TRACK_TYPE = "JobAcctGatherType", "ProctrackType"
+_SETTINGS = (ACCOUNTING_TYPE, PRIVATE_DATA, ACCOUNTING_HOST, SLURM_USER, GATHER_TYPE, TRACK_TYPE)

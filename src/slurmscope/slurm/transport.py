@@ -79,6 +79,7 @@ class Output(msgspec.Struct):
     argv: tuple[str, ...] = ()  # what was run
     warnings: str = ""  # what it said on stderr although it succeeded
     seconds: float = 0.0
+    python: str = ""  # the version of the Python that ran the probe, where one did
 
 
 class Transport(Protocol):
