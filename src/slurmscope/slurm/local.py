@@ -25,7 +25,7 @@ class Local:
         self._probe = [python or sys.executable, probe.__file__, "--bin-dir", bin_dir, "--conf", conf]
         self._probe += ["--cluster", multi_cluster]
         self._multi_cluster = multi_cluster
-        self._environment = probe.environment(conf, multi_cluster)
+        self._environments = {way: probe.environment(conf, multi_cluster, way) for way in (probe.TEXT, probe.JSON)}
         self._stuck = process.Stuck()
         self._old: set[str] = set()  # parts whose question this Slurm knows in its older form only
 
@@ -48,7 +48,12 @@ class Local:
         except probe.NoAnswer as error:
             raise NotFound(str(error)) from error
         done = await process.run(
-            [program, *argv[1:]], self._environment, self._timeout, row.most_bytes, stuck=self._stuck, key=key
+            [program, *argv[1:]],
+            self._environments[row.way],
+            self._timeout,
+            row.most_bytes,
+            stuck=self._stuck,
+            key=key,
         )
         if done.status in row.good:
             return Output(done.data, marks, tuple(argv), done.complaints)

@@ -60,6 +60,13 @@ FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
 SHARE_FIELDS = tuple(  # one line is enough for ten words
     "Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS".split()
 )
+# sacct, where every field ends in a mark.
+HISTORY_FIELDS = tuple(
+    (
+        "JobIDRaw JobID User Account Partition QOS State Reason Priority ReqTRES AllocTRES Submit Eligible Start End "
+        "TimelimitRaw NodeList Reservation Constraints ExitCode JobName"
+    ).split()
+)
 
 _SQUEUE_FORMAT = ",".join(
     [field + ":|" for field in PLAIN_FIELDS]
@@ -83,6 +90,7 @@ class Row(NamedTuple):
     old: Tuple[str, ...] = ()  # what is run where the command does not know the option
 
 
+_SACCT = ("sacct", "--allusers", "--allocations", "--duplicates", "--starttime=now-1hours")
 ROWS = (
     Row(
         TEXT,
@@ -100,6 +108,12 @@ ROWS = (
     Row(TEXT, "shares", ("sshare", "--all", "--noheader", "--parsable2", "--format", ",".join(SHARE_FIELDS))),
     Row(TEXT, "accounting", ("sacctmgr", "show", "stats")),
     Row(TEXT, "config", ("scontrol", "show", "config")),
+    Row(
+        TEXT,
+        "history",
+        _SACCT + ("--noheader", "--parsable", "--delimiter={field}", "--format=" + ",".join(HISTORY_FIELDS)),
+        most_bytes=256 << 20,
+    ),
     Row(JSON, "jobs", ("squeue", "--local", "--all", "--states=all", "--json"), most_bytes=2 << 30),
     Row(
         JSON,
@@ -115,6 +129,7 @@ ROWS = (
     Row(JSON, "licenses", ("scontrol", "show", "licenses", "--json")),
     Row(JSON, "shares", ("sshare", "--all", "--json")),
     Row(JSON, "accounting", ("sacctmgr", "show", "stats", "--json")),
+    Row(JSON, "history", _SACCT + ("--json",), most_bytes=2 << 30),
 ) + tuple(Row(INSTALLED, name, (name, "--version"), most_bytes=1 << 16) for name in PROGRAMS)
 OLD_API, NEW_API = "old", "new"
 # What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
@@ -166,14 +181,17 @@ def marks() -> Tuple[str, str]:
 
 def arguments(argv: Tuple[str, ...], field: str, end: str, cluster: str = "") -> List[str]:
     found = [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
-    # the one command that does not heed SLURM_CLUSTERS, and would tell of the wrong cluster
-    return found + ["-M", cluster] if cluster and found[0] == "sshare" else found
+    # these do not heed SLURM_CLUSTERS, and would tell of the wrong cluster
+    return found + ["-M", cluster] if cluster and found[0] in ("sshare", "sacct") else found
 
 
-def environment(conf: str = "", cluster: str = "") -> Dict[str, str]:
+def environment(conf: str = "", cluster: str = "", way: str = TEXT) -> Dict[str, str]:
     """A user's or a site's defaults would change what the commands answer; `cluster` is what -M would name."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DEFAULTS)}
     kept.update(ENVIRONMENT)
+    if way == JSON:
+        # it has epoch seconds anyway, and sacct of 22.05 cannot read its own --starttime by that format
+        del kept["SLURM_TIME_FORMAT"]
     if conf:
         kept["SLURM_CONF"] = conf
     if cluster:
@@ -279,9 +297,9 @@ def _ask(row: Row, argv: List[str], path: str, env: Dict[str, str], timeout: flo
     return done
 
 
-def answer(row: Row, path: str, env: Dict[str, str], timeout: float) -> Dict[str, Any]:
+def answer(row: Row, path: str, conf: str, cluster: str, timeout: float) -> Dict[str, Any]:
     """What a command says, as it stands in the document."""
-    cluster = env.get("SLURM_CLUSTERS", "")
+    env = environment(conf, cluster, row.way)
     field, end = marks()
     started = time.time()
     found = {"way": row.way, "part": row.part, "time": started, "marks": [field, end]}  # type: Dict[str, Any]
@@ -507,7 +525,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     answers = []
     for row in ROWS:
         if row.way in options.ways and (not options.parts or row.part in options.parts):
-            answers.append(answer(row, path, env, options.timeout))
+            answers.append(answer(row, path, options.conf, options.cluster, options.timeout))
     if PYSLURM in options.ways:
         parts = [part for part in PYSLURM_PARTS if not options.parts or part in options.parts]
         slurm = slurm_version(path, env, options.timeout)

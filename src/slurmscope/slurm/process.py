@@ -127,11 +127,17 @@ async def kill(process: Process) -> bool:
     """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    # Its end is told only when its pipes are closed, and something outside of the group may hold them open, as an
+    # `ssh -M` does those of its clients. There is no public way to them.
+    for descriptor in range(3):
+        pipe = process._transport.get_pipe_transport(descriptor)  # type: ignore[attr-defined]
+        if isinstance(pipe, asyncio.WriteTransport):
+            pipe.abort()
+        elif pipe is not None:
+            pipe.close()
     try:
         async with asyncio.timeout(_PATIENCE):
             await process.wait()
     except TimeoutError:
         return False
-    # there is no public way to close the pipes, which something that left the group may still hold open
-    process._transport.close()  # type: ignore[attr-defined]
     return True

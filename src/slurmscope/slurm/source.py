@@ -100,19 +100,20 @@ class Way:
 
     async def _parsed(self, command: Command, output: Output, cost: Cost) -> Reading:
         part = command.part
+        argv = output.argv or command.argv
         if output.warnings:
             self._warn_once("a command warned", command=command.program, warning=output.warnings)
         try:
             # in a thread, so that pages are served while a long queue is read
             parsed = await compute(command.parse, output.data, output.marks, self._memos.get(part, {}))
         except ValueError as error:
-            raise SourceError(f"{' '.join(output.argv[:3])} answered something else: {error}") from error
+            raise SourceError(f"{' '.join(argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo
         cost.rows_skipped += parsed.skipped
         for problem, row in parsed.samples:
             self._warn_once("a row could not be read and is left out", part=part, problem=problem, row=row[:1000])
         log.debug("read", extra=fields(part=part, bytes=len(output.data), seconds=round(output.seconds, 3)))
-        asked = output.argv[1] if self.name == REST else output.argv[0]
+        asked = argv[1] if self.name == REST else argv[0]
         return Reading(parsed.value, f"{self.name}:{asked}", parsed.skipped)
 
     def _warn_once(self, message: str, **said: str) -> None:

@@ -82,7 +82,7 @@ def _number(value: Any) -> int | None:
     return whole(msgspec.convert(value, Number))
 
 
-def _exit_code(value: Any) -> str | None:
+def exit_code(value: Any) -> str | None:
     """Status and signal; in older versions what wait() gave."""
     if not isinstance(value, Mapping):
         found = _number(value)
@@ -138,7 +138,7 @@ def _job(found: _Record) -> Job:
         licenses=text(found.licenses or ""),
         login_node=intern(found.allocating_node) if found.allocating_node else None,
         restarts=whole(found.restart_cnt),
-        exit_code=_exit_code(found.exit_code),
+        exit_code=exit_code(found.exit_code),
     )
 
 
