@@ -17,7 +17,7 @@ from slurmscope.doctor.examination import examine
 from slurmscope.doctor.finding import Check, Finding
 from slurmscope.settings import Cluster, Serve, Settings, Slurm
 
-PROGRAMS = ("squeue", "scontrol", "sdiag", "sshare", "sacctmgr", "sinfo")
+PROGRAMS = ("squeue", "scontrol", "sdiag", "sshare", "sacctmgr", "sacct", "sinfo")
 _VERSIONS = {"22.05": "22.05.8", "24.11": "24.11.5", "26.05": "26.05.5"}
 # as those of 22.05 do for most parts
 _HEAD = """#!/bin/sh
@@ -30,7 +30,8 @@ esac
 
 def healthy(folder: Path, generation: str = "24.11", version: str = "") -> Path:
     commands(generation, folder)
-    (folder / "sinfo").touch(mode=0o755)
+    for name in ("sacct", "sinfo"):
+        (folder / name).touch(mode=0o755)
     for name in PROGRAMS:
         body = (folder / name).read_text().removeprefix("#!/bin/sh\n")
         (folder / name).write_text(_HEAD.format(version=version or _VERSIONS[generation]) + body)

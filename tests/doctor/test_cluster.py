@@ -42,7 +42,8 @@ def test_a_cluster_that_is_well(generation: str, tmp_path: Path) -> None:
     assert bad == {Check.CLOCK, Check.JOB_ACCOUNTING}
     assert exit_status(findings) == 1
     assert (
-        f"squeue, scontrol, sdiag, sshare, sacctmgr, sinfo of Slurm {generation}" in of(about, Check.COMMANDS).message
+        f"squeue, scontrol, sdiag, sshare, sacctmgr, sacct, sinfo of Slurm {generation}"
+        in of(about, Check.COMMANDS).message
     )
     assert of(about, Check.TEXT).message.startswith("all 11 parts")
     assert of(about, Check.SLURMCTLD).status is of(about, Check.SLURMDBD).status is Status.OK
@@ -62,7 +63,7 @@ def test_no_slurm_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     findings = examined(one())
     missing = of(findings, Check.COMMANDS)
     assert missing.status is Status.FAILED
-    assert missing.message.startswith("squeue, scontrol, sdiag, sshare, sacctmgr, sinfo not found in PATH")
+    assert missing.message.startswith("squeue, scontrol, sdiag, sshare, sacctmgr, sacct, sinfo not found in PATH")
     assert "slurm.bin_dir" in missing.next_step and "slurm.ssh" in missing.next_step
     assert exit_status(findings) == 2
     # what follows from it is not told as if it were more
@@ -93,9 +94,10 @@ def test_a_program_that_is_no_program(tmp_path: Path) -> None:
 
 def test_a_ping_that_hangs(tmp_path: Path) -> None:
     folder = healthy(tmp_path / "bin")
-    changed(folder, "scontrol", old="", new="")
+    (folder / "scontrol").rename(folder / "scontrol-real")
     (folder / "scontrol").write_text(f'#!/bin/sh\n[ "$*" = ping ] && sleep 600\nexec {folder}/scontrol-real "$@"\n')
-    findings = examined(one(bin_dir=str(folder), timeout=1))
+    (folder / "scontrol").chmod(0o755)
+    findings = examined(one(bin_dir=str(folder), timeout=5))
     assert told(findings, Check.SLURMCTLD) == [
         "warning: the ping took too long, but all else is answered: is a controller's host gone?"
     ]
@@ -355,17 +357,25 @@ def test_two_that_are_one(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
-    slow = healthy(tmp_path / "a")
+    slow, quick, over = healthy(tmp_path / "a"), healthy(tmp_path / "b"), tmp_path / "over"
     for name in PROGRAMS:
-        program(slow, name, "sleep 600")
-    config = several(
-        slow=Slurm(cluster="slow", bin_dir=str(slow), timeout=2),
-        quick=Slurm(cluster="quick", bin_dir=str(healthy(tmp_path / "b"))),
-    )
+        program(slow, name, f"while [ ! -e {over} ]; do sleep 0.1; done")
     order: list[str] = []
-    findings = asyncio.run(examine(config, lambda finding: order.append(finding.subject)))
+
+    def made(finding: Finding) -> None:
+        order.append(finding.subject)
+        if finding.subject == "quick":
+            over.touch()
+
+    config = several(slow=Slurm(cluster="slow", bin_dir=str(slow), timeout=60), quick=quick)
+    findings = asyncio.run(examine(config, made))
     assert len(order) == len(findings)
     assert order.index("quick") < order.index("slow")
-    assert "set clusters.slow.timeout = 6" in next(
-        one.next_step for one in findings if one.subject == "slow" and one.next_step
-    )
+
+
+def test_settings_are_called_as_the_cluster_has_them(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "a")
+    for name in PROGRAMS:
+        program(folder, name, "sleep 600")
+    findings = examined(several(slow=Slurm(cluster="slow", bin_dir=str(folder), timeout=0.5), other=tmp_path))
+    assert any("set clusters.slow.timeout = 1.5" in finding.next_step for finding in findings)

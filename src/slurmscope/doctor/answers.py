@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from slurmscope.model import PARTS
 from slurmscope.settings import Slurm
 from slurmscope.slurm import probe
 from slurmscope.slurm.clusters import ways_of
@@ -88,7 +89,7 @@ class Answers(msgspec.Struct):
     alone: bool
     ways: tuple[str, ...] = ()
     told: dict[tuple[str, str], Answer] = {}
-    ssh_error: TransportError | None = None
+    ssh_error: Exception | None = None
     silent: bool = False  # neither jobs nor nodes nor scheduler were to be had by text
     token: str = ""
     token_error: TransportError | None = None
@@ -139,7 +140,7 @@ async def _asked(transport: Transport, command: Command) -> Answer:
         parsed = await compute(command.parse, output.data, output.marks, {})
         answer.value, answer.rows_skipped = parsed.value, parsed.skipped
         answer.sample = f"{parsed.samples[0][0]} in {parsed.samples[0][1][:200]!r}" if parsed.samples else ""
-    except (TransportError, ValueError) as error:
+    except Exception as error:  # a fault of ours costs one part, and is told as any other
         answer.ended = answer.ended or time.time()
         answer.error = error
     return answer
@@ -161,6 +162,11 @@ async def _close(transports: Iterable[Transport]) -> None:
         await transport.close()
 
 
+def _parts_of(way: Way, *without: str) -> list[Command]:
+    """The questions for the parts of a snapshot; what only captures ask for is not among them."""
+    return [command for part, command in way.commands.items() if part in PARTS and part not in without]
+
+
 async def _by_commands(answers: Answers, ways: Mapping[str, Way]) -> None:
     if TEXT not in ways:
         return
@@ -169,19 +175,19 @@ async def _by_commands(answers: Answers, ways: Mapping[str, Way]) -> None:
     await answers.ask(text.transport, text.commands[PING])
     error = answers.told[TEXT, PING].error
     # what went wrong there, and not on the way, is told in the words of the probe
-    if answers.slurm.ssh and isinstance(error, TransportError) and str(error).startswith("ssh "):
+    there = isinstance(error, TransportError | ValueError) and not str(error).startswith("ssh ")
+    if answers.slurm.ssh and error is not None and not there:
         answers.ssh_error = error
         return
-    others = [command for part, command in text.commands.items() if part != PING]
-    await answers.ask(text.transport, *PROGRAMS, *others)
+    await answers.ask(text.transport, *PROGRAMS, *_parts_of(text, PING))
     answers.silent = not any(answers.told[TEXT, part].answered for part in _SHOWS_LIFE)
     if answers.silent:
         return
     pyslurm, json = ways[PYSLURM], ways[JSON]
     await answers.ask(pyslurm.transport, pyslurm.commands["config"])
     if not isinstance(answers.told[PYSLURM, "config"].error, NotFound):
-        await answers.ask(pyslurm.transport, *(one for part, one in pyslurm.commands.items() if part != "config"))
-    await answers.ask(json.transport, *json.commands.values())
+        await answers.ask(pyslurm.transport, *_parts_of(pyslurm, "config"))
+    await answers.ask(json.transport, *_parts_of(json))
 
 
 async def _by_rest(answers: Answers, ways: Mapping[str, Way]) -> None:
@@ -201,4 +207,4 @@ async def _by_rest(answers: Answers, ways: Mapping[str, Way]) -> None:
         return
     finally:
         answers.rest_seconds = time.monotonic() - began
-    await answers.ask(rest, *ways[REST].commands.values())
+    await answers.ask(rest, *_parts_of(ways[REST]))

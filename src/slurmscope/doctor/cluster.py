@@ -86,10 +86,12 @@ def _commands(chart: Chart, answers: Answers) -> None:
         return
     mute = [name for name, answer in found.items() if answer.error and name not in missing]
     if mute:
+        late = isinstance(found[mute[0]].error, TimedOut)
         chart.warning(
             Check.COMMANDS,
             f"{', '.join(mute)} {where}: no version to be had: {found[mute[0]].error}",
-            f"`{cures.by_hand(answers, mute[0])} --version` by hand shows why",
+            f"`{cures.by_hand(answers, mute[0])} --version` by hand shows why"
+            + ("; it asks nobody, so that slurm.conf is missing, or a file system hangs" if late else ""),
         )
     good = [f"{name} {answer.value}" for name, answer in found.items() if not answer.error]
     if good and not missing:

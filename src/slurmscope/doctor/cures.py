@@ -71,11 +71,8 @@ def cure(answers: Answers, answer: Answer) -> str:
     error, argv = answer.error, answer.command.argv
     shown = argv[:3] if answer.command.part != "jobs" else argv[:1]
     line = by_hand(answers, " ".join(shown)) if answer.command.way == TEXT else ""
-    if answer.command.way == REST and answers.token and "slurmdb" in str(error).lower():
-        return "slurmrestd hands the token on to slurmdbd: set AuthAltTypes=auth/jwt and jwt_key in slurmdbd.conf too"
     if answer.command.way == REST:
-        whose = "the token must be of this cluster, and " if answers.token else ""
-        return f"{whose}slurmrestd's own log (`journalctl -u slurmrestd` on its host) says what went wrong"
+        return _rest(answers, str(error))
     if isinstance(error, NotFound):
         return bin_dir(answers)
     if isinstance(error, TimedOut):
@@ -93,6 +90,13 @@ def cure(answers: Answers, answer: Answer) -> str:
             else report()
         )
     return f"`{line}` by hand must succeed for the user that runs slurmscope" if line else report()
+
+
+def _rest(answers: Answers, said: str) -> str:
+    if answers.token and "slurmdb" in said.lower():
+        return "slurmrestd hands the token on to slurmdbd: set AuthAltTypes=auth/jwt and jwt_key in slurmdbd.conf too"
+    whose = "the token must be of this cluster, and " if answers.token else ""
+    return f"{whose}slurmrestd's own log (`journalctl -u slurmrestd` on its host) says what went wrong"
 
 
 def report() -> str:

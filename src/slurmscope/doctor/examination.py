@@ -54,8 +54,7 @@ def _told(chart: Chart, check: Check) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        message = f"this could not be looked at, by a fault of slurmscope's: {type(error).__name__}: {error}"
-        chart.failed(check, message, cures.report())
+        chart.failed(check, f"a fault of slurmscope's own: {type(error).__name__}: {error}", cures.report())
 
 
 def _alike(chart: Chart, known: Sequence[Answers]) -> None:

@@ -37,7 +37,7 @@ def look(chart: Chart, config: Config) -> None:
 
 def _settings(chart: Chart, config: Config) -> None:
     # an origin is a file, or a place and the name of the variable or option there
-    places = dict.fromkeys(re.split(r": (?=\S+$)", origin)[0] for origin in config.origins.values())
+    places = dict.fromkeys(re.split(r": (?=[A-Z_]+$|--)", origin)[0] for origin in config.origins.values())
     told = [place for place in places if place != "default"]
     if told:
         chart.ok(Check.SETTINGS, f"from {', '.join(told)}; the rest are defaults")

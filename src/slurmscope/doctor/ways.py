@@ -12,7 +12,7 @@ from slurmscope.doctor import cures
 from slurmscope.doctor.answers import Answer, Answers
 from slurmscope.doctor.finding import Chart, Check, Status, amount
 from slurmscope.model import Config
-from slurmscope.slurm.commands import BY_WAY, REST
+from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
 from slurmscope.slurm.text import ACCOUNTING_TYPE, DBD
 from slurmscope.slurm.token import claims
@@ -60,10 +60,10 @@ def _way(chart: Chart, answers: Answers, way: str, what: str = "") -> None:
     found = answers.by(way)
     good = [answer for answer in found if answer.error is None]
     if good:
-        whole = "all" if len(good) == len(BY_WAY[way]) else f"{len(good)} of"
+        whole = "all" if len(good) == len(found) else f"{len(good)} of"
         chart.ok(
             _CHECKS[way],
-            f"{what}{whole} {len(BY_WAY[way])} parts, in seconds (and rows): {', '.join(map(_one, good))}",
+            f"{what}{whole} {len(found)} parts, in seconds (and rows): {', '.join(map(_one, good))}",
         )
     for answer in good:
         if answer.rows_skipped:

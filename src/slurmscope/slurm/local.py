@@ -25,7 +25,8 @@ class Local:
         self._probe = [python or sys.executable, probe.__file__, "--bin-dir", bin_dir, "--conf", conf]
         self._probe += ["--cluster", multi_cluster]
         self._multi_cluster = multi_cluster
-        self._environments = {way: probe.environment(conf, multi_cluster, way) for way in (probe.TEXT, probe.JSON)}
+        ways = (probe.TEXT, probe.JSON, probe.INSTALLED)
+        self._environments = {way: probe.environment(conf, multi_cluster, way) for way in ways}
         self._stuck = process.Stuck()
         self._old: set[str] = set()  # parts whose question this Slurm knows in its older form only
 

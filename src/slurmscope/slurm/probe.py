@@ -76,7 +76,7 @@ _SQUEUE_FORMAT = ",".join(
 
 TEXT, JSON, PYSLURM = "text", "json", "pyslurm"
 INSTALLED = "installed"  # no way to read a part: which Slurm a program is of, for `slurmscope doctor`
-PROGRAMS = ("squeue", "scontrol", "sdiag", "sshare", "sacctmgr", "sinfo")
+PROGRAMS = ("squeue", "scontrol", "sdiag", "sshare", "sacctmgr", "sacct", "sinfo")
 
 
 class Row(NamedTuple):
