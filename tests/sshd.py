@@ -113,9 +113,9 @@ class Sshd:
         )
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where sshd shuts its unprivileged half in
-        log = (self.folder / "sshd.log").open("ab")
-        # by its full name, as it starts itself anew for each connection
-        self._process = subprocess.Popen([self._program, "-D", "-e", "-f", config], stdout=log, stderr=log)
+        with (self.folder / "sshd.log").open("ab") as log:
+            # by its full name, as it starts itself anew for each connection
+            self._process = subprocess.Popen([self._program, "-D", "-e", "-f", config], stdout=log, stderr=log)
         assert until(self._answers), (self.folder / "sshd.log").read_text()
 
     def _answers(self) -> bool:

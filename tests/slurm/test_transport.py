@@ -152,6 +152,37 @@ def test_a_cancelled_run_leaves_nothing_behind(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "parent").read_text()))
 
 
+def test_a_loop_that_ends_while_commands_are_started_ends_them(tmp_path: Path) -> None:
+    """As when another part of the program fails at that moment, and asyncio cancels all that there is."""
+    script(tmp_path, "scontrol", f"echo $$ >> {tmp_path}/pids; exec sleep 600")
+
+    async def fail(turns: int) -> None:
+        local = Local(str(tmp_path))
+        tasks = [asyncio.create_task(local.run(PING)) for _ in range(4)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        raise RuntimeError(f"{len(tasks)} were being started")
+
+    for turns in range(1, 12):
+        with pytest.raises(RuntimeError, match="4 were being started"):
+            asyncio.run(fail(turns))
+    pids = (tmp_path / "pids").read_text().split() if (tmp_path / "pids").exists() else []
+    assert all(gone(int(pid)) for pid in pids)
+
+
+def test_what_has_left_and_holds_the_pipe_open_is_not_waited_for(tmp_path: Path) -> None:
+    script(tmp_path, "scontrol", f"setsid sleep 600 & echo $! > {tmp_path}/left")
+
+    async def twice() -> None:
+        local = Local(str(tmp_path), timeout=0.5)
+        for _ in range(2):  # it is not taken for one that cannot be killed
+            with pytest.raises(TimedOut):
+                await local.run(PING)
+            os.kill(int((tmp_path / "left").read_text()), 9)
+
+    asyncio.run(twice())
+
+
 def test_a_flood_of_complaints_is_cut(tmp_path: Path) -> None:
     script(tmp_path, "scontrol", "head -c 5000000 /dev/zero | tr '\\\\0' x >&2; echo fine")
     output = run(tmp_path)
@@ -219,4 +250,4 @@ def test_the_table_is_whole() -> None:
     assert {row.part for row in probe.ROWS if row.way == probe.TEXT} == set(EVERY) == set(BY_PART)
     for command in COMMANDS:
         assert command.answers and command.why and command.cost
-        assert command.every in ("fast", "slow", "rare")
+        assert command.every in ("fast", "slow", "rare", "asked")

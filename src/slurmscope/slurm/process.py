@@ -1,6 +1,10 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is given so much time and no more, and of which nothing is left behind. No other module starts any."""
+"""A process that is given so much time and no more, and of which nothing is left behind. No other module starts any.
+
+asyncio has processes of its own. One that is cancelled while it is being started can keep the loop from ending, and
+one whose pipes somebody else holds, as `ssh -M` does those of its clients, does not end for it. So these are ours.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -19,14 +25,96 @@ from slurmscope.slurm.transport import Failed, NotFound, TimedOut, TooLong
 _MOST_WORDS = 1 << 16  # of complaints
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
-
-Process = asyncio.subprocess.Process
+_FIRST_LOOK, _LATER_LOOKS = 0.001, 0.05  # seconds between looks whether it has ended
 
 
 class Finished(msgspec.Struct):
     status: int
     data: bytes
     complaints: str  # the beginning of what it said on stderr
+
+
+class Process:
+    """One that was started, and reads `sent` from its stdin."""
+
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str] | None = None, sent: bytes = b"") -> None:
+        name = Path(argv[0]).name
+        try:
+            # a file in memory, not a pipe: it is there whole, whatever becomes of us meanwhile
+            with os.fdopen(os.memfd_create("sent"), "w+b") as stdin:
+                stdin.write(sent)
+                stdin.seek(0)
+                self._running = subprocess.Popen(
+                    argv,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    start_new_session=True,  # so that its children can be killed with it
+                )
+        except (FileNotFoundError, PermissionError) as error:
+            raise NotFound(f"{name} cannot be run: {error}") from error
+        except OSError as error:
+            raise Failed(f"{name} cannot be run: {error}") from error
+        self.pid = self._running.pid
+
+    @property
+    def status(self) -> int | None:
+        """None while it runs."""
+        return self._running.poll()
+
+    async def wait(self) -> int:
+        pause = _FIRST_LOOK
+        while (status := self.status) is None:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LATER_LOOKS)
+        return status
+
+    async def output(self, most: int) -> bytes:
+        """All that it prints."""
+        chunks: list[bytes] = []
+        size = 0
+        async with _reader(self._running.stdout) as reader:
+            while chunk := await reader.read(_CHUNK):
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > most:
+                    raise TooLong(f"more than {most >> 20} MiB of output, which no cluster has to say")
+        return b"".join(chunks)
+
+    async def complaints(self) -> str:
+        """The beginning of what it says on stderr; the rest is taken and dropped, so that it can go on."""
+        words = b""
+        async with _reader(self._running.stderr) as reader:
+            while chunk := await reader.read(_CHUNK):
+                words += chunk[: _MOST_WORDS - len(words)]
+        return decode(words).strip()
+
+    async def kill(self) -> bool:
+        """Nothing of it is left behind: a grandchild that holds the pipe open goes too.
+
+        False if it does not go: a process that waits for a dead file system cannot be killed, and is not waited for.
+        """
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+@contextlib.asynccontextmanager
+async def _reader(pipe: IO[bytes] | None) -> AsyncIterator[asyncio.StreamReader]:
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    try:
+        yield reader
+    finally:
+        transport.close()
 
 
 class Stuck:
@@ -37,30 +125,12 @@ class Stuck:
 
     def check(self, key: str, name: str) -> None:
         process = self._processes.pop(key, None)
-        if process is not None and process.returncode is None:
+        if process is not None and process.status is None:
             self._processes[key] = process
             raise Failed(f"{name}, process {process.pid}, was killed but does not end: is a file system hanging?")
 
     def add(self, key: str, process: Process) -> None:
         self._processes[key] = process
-
-
-async def start(argv: Sequence[str], environment: Mapping[str, str] | None = None, *, stdin: bool = False) -> Process:
-    name = Path(argv[0]).name
-    try:
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environment,
-            limit=_CHUNK,
-            start_new_session=True,  # so that its children can be killed with it
-        )
-    except (FileNotFoundError, PermissionError) as error:
-        raise NotFound(f"{name} cannot be run: {error}") from error
-    except OSError as error:
-        raise Failed(f"{name} cannot be run: {error}") from error
 
 
 async def run(
@@ -76,68 +146,18 @@ async def run(
     """All that a process prints. `key` names what must not run twice at a time."""
     name = Path(argv[0]).name
     stuck.check(key, name)
-    process = await start(argv, environment, stdin=bool(sent))
+    process = Process(argv, environment, sent)
+    data = asyncio.create_task(process.output(most_bytes))
+    complaints = asyncio.create_task(process.complaints())
     try:
         async with asyncio.timeout(timeout):
-            data, complaints, _ = await asyncio.gather(
-                _read(process.stdout, most_bytes), head(process.stderr), _send(process.stdin, sent)
-            )
+            await asyncio.gather(data, complaints)
             status = await process.wait()
     except TimeoutError:
         raise TimedOut(f"{name} was killed after {timeout:g} s (slurm.timeout); is slurmctld slow?") from None
     finally:
-        if not await kill(process):
+        data.cancel()
+        complaints.cancel()
+        if not await process.kill():
             stuck.add(key, process)
-    return Finished(status, data, decode(complaints).strip()[:1000])
-
-
-async def _send(stream: asyncio.StreamWriter | None, data: bytes) -> None:
-    if stream is not None:
-        # one that ends before it has read all says why by its status
-        with contextlib.suppress(ConnectionError):
-            stream.write(data)
-            await stream.drain()
-            stream.close()
-            await stream.wait_closed()
-
-
-async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > most:
-            raise TooLong(f"more than {most >> 20} MiB of output, which no cluster has to say")
-    return b"".join(chunks)
-
-
-async def head(stream: asyncio.StreamReader | None) -> bytes:
-    """The beginning of what is said; the rest is taken and dropped, so that the command can go on."""
-    words = b""
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        words += chunk[: _MOST_WORDS - len(words)]
-    return words
-
-
-async def kill(process: Process) -> bool:
-    """Nothing of the command is left behind: a grandchild that holds the pipe open goes too.
-
-    False if it does not go: a process that waits for a dead file system cannot be killed, and is not waited for.
-    """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    # Its end is told only when its pipes are closed, and something outside of the group may hold them open, as an
-    # `ssh -M` does those of its clients. There is no public way to them.
-    for descriptor in range(3):
-        pipe = process._transport.get_pipe_transport(descriptor)  # type: ignore[attr-defined]
-        if isinstance(pipe, asyncio.WriteTransport):
-            pipe.abort()
-        elif pipe is not None:
-            pipe.close()
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            await process.wait()
-    except TimeoutError:
-        return False
-    return True
+    return Finished(status, data.result(), complaints.result()[:1000])

@@ -22,7 +22,6 @@ import msgspec
 from slurmscope.slurm import bundle, process
 from slurmscope.slurm import probe as program
 from slurmscope.slurm.commands import Command
-from slurmscope.slurm.text import decode
 from slurmscope.slurm.transport import Failed, NotFound, Output, TimedOut, TransportError
 
 # sshd lets a connection have ten sessions (MaxSessions), and a poll may have eleven questions.
@@ -89,12 +88,12 @@ class _Master(msgspec.Struct, eq=False):
     """A connection that stands, or stood."""
 
     running: process.Process
-    said: asyncio.Task[bytes]
+    said: asyncio.Task[str]
     folder: Path  # ours alone; with the socket in it
 
     @property
     def there(self) -> bool:
-        return self.running.returncode is None
+        return self.running.status is None
 
     @property
     def socket(self) -> str:
@@ -108,9 +107,10 @@ class _Master(msgspec.Struct, eq=False):
     async def end(self) -> str:
         """Leaves nothing of it, and tells its last words."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        await process.kill(self.running)
+        await self.running.kill()
         await asyncio.wait({self.said}, timeout=_MOMENT)
-        return decode(self.said.result()) if self.said.done() else ""
+        self.said.cancel()
+        return self.said.result() if self.said.done() and not self.said.cancelled() else ""
 
 
 def _socket(folder: Path) -> str:
@@ -171,18 +171,18 @@ class _Connection:
         folder = Path(tempfile.mkdtemp(prefix="slurmscope-", dir=place if len(place) <= _SHORT else "/tmp"))  # noqa: S108
         argv = [*self._argv, "-S", _socket(folder), "--", self._host]
         try:
-            running = await process.start(argv, _environment())
-        except BaseException as error:
+            running = process.Process(argv, _environment())
+        except TransportError as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, NotFound):
                 raise NotFound("ssh is not here: install the OpenSSH client (slurm.ssh is set)") from error
             raise
-        master = _Master(running, asyncio.create_task(process.head(running.stderr)), folder)
+        master = _Master(running, asyncio.create_task(running.complaints()), folder)
         try:
             async with asyncio.timeout(self._timeout + _ALLOWANCE):
                 while not master.ready:
                     if not master.there:
-                        raise Failed(self._refused(decode(await master.said)))
+                        raise Failed(self._refused(await master.said))
                     await asyncio.sleep(_WATCH)
         except TimeoutError:
             await master.end()
