@@ -67,6 +67,11 @@ def commands(generation: str, folder: Path) -> Path:
                 "for last; do :; done; some=${last#*Dependency:}; field=${some%%,*}; end=${last##*:}; "
                 f'{answer} | sed "s/@endofrow/$end/; s/@field/$field/g"'
             )
+        if command.part == "history":
+            answer = (
+                "for one; do case $one in --delimiter=*) field=${one#*=} ;; esac; done; "
+                f'{answer} | sed "s/@field/$field/g"'
+            )
         pattern = " ".join(arguments[:2]).replace(" ", r"\ ") + "*" if command.part != "jobs" else "*"
         programs.setdefault(name, []).append(f"{pattern}) {answer} ;;")
     folder.mkdir(exist_ok=True)

@@ -171,7 +171,7 @@ def test_an_older_slurm_is_asked_as_it_understands(tmp_path: Path) -> None:
 
 def test_output_without_end_is_stopped(tmp_path: Path) -> None:
     folder = script(tmp_path, "scontrol", f"echo $$ > {tmp_path}/pid; exec yes")
-    found = probe.answer(PING._replace(most_bytes=10_000), str(folder), probe.environment(), 600.0)
+    found = probe.answer(PING._replace(most_bytes=10_000), str(folder), "", "", 600.0)
     assert found["kind"] == "too long"
     assert gone(int((tmp_path / "pid").read_text()))
 
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_run(tmp_path: Path) -> None:
 @given(st.binary(max_size=2000))
 def test_any_bytes_come_back_unchanged(echo: Path, data: bytes) -> None:
     (echo / "said").write_bytes(data)
-    found = probe.answer(PING, str(echo), probe.environment(), 600.0)
+    found = probe.answer(PING, str(echo), "", "", 600.0)
     (answer,) = bundle.parse(json.dumps(probe.document([found])).encode()).answers
     assert answer.data == data
     assert answer.output().data == data
