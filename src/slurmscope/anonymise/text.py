@@ -71,6 +71,31 @@ def jobs(names: Seen, data: str, marks: tuple[str, str]) -> str:
     return "".join(row + end + "\n" for row in found)
 
 
+_HISTORY = {
+    **_keys(rules.number, "JobIDRaw JobID Priority Submit Eligible Start End TimelimitRaw ExitCode"),
+    **_keys(rules.word, "Partition QOS ReqTRES AllocTRES Constraints"),
+    **_keys(rules.name, "User Account"),
+    "State": lambda names, value: names.word(value.partition(" ")[0]),  # CANCELLED by whom
+    "Reason": rules.reason,
+    "NodeList": rules.host,
+    "Reservation": rules.reservation,
+    "JobName": rules.job_name,
+}
+
+
+def history(names: Seen, data: str, marks: tuple[str, str]) -> str:
+    field, width = marks[0], len(probe.HISTORY_FIELDS)
+    fields = data.split(field) if field else [data]
+    if fields.pop().strip() or len(fields) % width:
+        raise Malformed("sacct's answer is none of whole rows")
+    rows = [fields[at : at + width] for at in range(0, len(fields), width)]
+    found = []
+    for first, *rest in rows:
+        named = zip(probe.HISTORY_FIELDS, [first.removeprefix("\n"), *rest], strict=True)
+        found.append("".join(_HISTORY[key](names, value) + field for key, value in named))
+    return "".join(f"{row}\n" for row in found)
+
+
 # --- scontrol show … --oneliner -------------------------------------------------------------------------------
 
 _NODE = {
@@ -328,4 +353,5 @@ PARTS: Mapping[str, Callable[[Seen, str, tuple[str, str]], str]] = {
     "shares": shares,
     "accounting": report,
     "config": config,
+    "history": history,
 }

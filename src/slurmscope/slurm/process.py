@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -72,15 +73,14 @@ class Process:
 
     async def output(self, most: int) -> bytes:
         """All that it prints."""
-        chunks: list[bytes] = []
-        size = 0
+        # which gives away what it holds without a copy: of a long queue's JSON that would be a large one
+        found = BytesIO()
         async with _reader(self._running.stdout) as reader:
             while chunk := await reader.read(_CHUNK):
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > most:
+                found.write(chunk)
+                if found.tell() > most:
                     raise TooLong(f"more than {most >> 20} MiB of output, which no cluster has to say")
-        return b"".join(chunks)
+        return found.getvalue()
 
     async def complaints(self) -> str:
         """The beginning of what it says on stderr; the rest is taken and dropped, so that it can go on."""

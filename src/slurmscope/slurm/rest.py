@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 from collections.abc import Iterable
+from io import BytesIO
 
 import httpx
 import msgspec
@@ -162,13 +163,13 @@ class Rest:
         # 22.05 takes no token without the name that is in it
         if user := self._user or (claims(token).sun if token else None):
             headers["X-SLURM-USER-NAME"] = user
-        body = bytearray()
+        body = BytesIO()
         async with self._open().stream("GET", path, headers=headers) as response:
             async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > most:
+                body.write(chunk)
+                if body.tell() > most:
                     raise TooLong(f"more than {most >> 20} MiB of answer, which no cluster has to say")
-        return response.status_code, bytes(body)
+        return response.status_code, body.getvalue()
 
     def _check(self, status: int, body: bytes, path: str, token: str) -> None:
         if status == 200:

@@ -22,7 +22,7 @@ import msgspec
 from slurmscope.slurm import bundle, process
 from slurmscope.slurm import probe as program
 from slurmscope.slurm.commands import Command
-from slurmscope.slurm.transport import Failed, NotFound, Output, TimedOut, TransportError
+from slurmscope.slurm.transport import Failed, NotFound, Output, TimedOut, TransportError, Unreachable
 
 # sshd lets a connection have ten sessions (MaxSessions), and a poll may have eleven questions.
 _MOST_AT_ONCE = 8
@@ -182,11 +182,11 @@ class _Connection:
             async with asyncio.timeout(self._timeout + _ALLOWANCE):
                 while not master.ready:
                     if not master.there:
-                        raise Failed(self._refused(await master.said))
+                        raise Unreachable(self._refused(await master.said))
                     await asyncio.sleep(_WATCH)
         except TimeoutError:
             await master.end()
-            raise Failed(
+            raise Unreachable(
                 f"ssh {self._host}: the host did not let us in within {self._timeout:g} s (slurm.timeout)"
             ) from None
         except BaseException:
@@ -268,7 +268,7 @@ class Ssh:
                 f"ssh {self._host}: sshd allows fewer than {_MOST_AT_ONCE} sessions at a time: raise MaxSessions there"
             )
         words_of_master = await self._connection.check(master)
-        raise Failed(
+        raise Unreachable(
             f"ssh {self._host}: the connection was lost, and is made anew with the next question "
             f"({_last_line(words_of_master or done.complaints)})"
         )

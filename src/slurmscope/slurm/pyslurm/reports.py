@@ -12,7 +12,16 @@ import msgspec
 from slurmscope.model import Backfill, Config, Cycles, Rpc, Scheduler
 from slurmscope.slurm.probe import NEW_API, OLD_API
 from slurmscope.slurm.pyslurm.reader import Number, Words, names, record, time
-from slurmscope.slurm.text import ACCOUNTING_TYPE, PRIVATE_DATA, Marks, Parsed
+from slurmscope.slurm.text import (
+    ACCOUNTING_HOST,
+    ACCOUNTING_TYPE,
+    GATHER_TYPE,
+    PRIVATE_DATA,
+    SLURM_USER,
+    TRACK_TYPE,
+    Marks,
+    Parsed,
+)
 
 _MICROS = 1e6
 _EVENTS = ("submitted", "started", "completed", "canceled", "failed")
@@ -264,20 +273,27 @@ def parse_scheduler(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -
     return Parsed(_old_scheduler(found) if isinstance(found, _OldStatistics) else _new_scheduler(found))
 
 
-class _OldConfig(msgspec.Struct):
+class _Config(msgspec.Struct, kw_only=True):
+    """What both APIs have under one name."""
+
     cluster_name: str
     version: str
+    accounting_storage_type: str | None = None
+    accounting_storage_host: str | None = None
+    job_acct_gather_type: str | None = None
+    proctrack_type: str | None = None
+    slurm_user_name: str | None = None
+    slurm_user_id: int | None = None
+
+
+class _OldConfig(_Config, kw_only=True):
     private_data: int  # bits; the old API's list of them knows no events
     boot_time: Number = None
-    accounting_storage_type: str | None = None
 
 
-class _NewConfig(msgspec.Struct):
-    cluster_name: str
-    version: str
+class _NewConfig(_Config, kw_only=True):
     private_data: Words
     boot_time: Number = msgspec.field(name="slurmctld_boot_time", default=None)
-    accounting_storage_type: str | None = None
 
 
 _PRIVATE_BITS = ("jobs", "nodes", "partitions", "usage", "users", "accounts", "reservations", "cloud", "events")
@@ -292,5 +308,10 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
     settings = {
         ACCOUNTING_TYPE: found.accounting_storage_type or "(null)",
         PRIVATE_DATA: ",".join(sorted(private)) or "none",
+        ACCOUNTING_HOST: found.accounting_storage_host,
+        GATHER_TYPE: found.job_acct_gather_type,
+        TRACK_TYPE: found.proctrack_type,
+        SLURM_USER: found.slurm_user_name and f"{found.slurm_user_name}({found.slurm_user_id})",
     }
-    return Parsed(Config(found.cluster_name, found.version, time(found.boot_time), settings))
+    told = {name: value for name, value in settings.items() if value}
+    return Parsed(Config(found.cluster_name, found.version, time(found.boot_time), told))
