@@ -309,6 +309,35 @@ async def _captured(settings: Settings, cluster: Cluster, names: list[str]) -> B
             await way.close()
 
 
+@main.command()
+@config_option
+@from_option
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
+    """Look at this machine and at each cluster: what works, what is missing, and the next step.
+
+    Exits with 0 when all is well, with 1 when something deserves a look, with 2 when something does not work.
+    docs/doctor.md lists every check.
+    """
+    # only here, so that nobody else pays for loading it
+    from slurmscope.doctor import examination, finding, report  # noqa: PLC0415
+
+    loaded = _load(path)
+    logging.getLogger("slurmscope").setLevel(logging.CRITICAL)  # all that is wrong is a finding
+    if recording is not None:
+        findings = _run(examination.examine_recording(_bundle(recording)))
+    else:
+        with Console(stderr=True).status("asking"):
+            findings = _run(examination.examine(loaded))
+    if as_json:
+        _print_json(findings)
+    else:
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if terminal else 100
+        _print(report.text(findings, width, colour=terminal).rstrip("\n"))
+    sys.exit(finding.exit_status(findings))
+
+
 @main.command("config")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")

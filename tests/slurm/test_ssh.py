@@ -27,7 +27,7 @@ from slurmscope.slurm import bundle, probe
 from slurmscope.slurm.bundle import Recorded
 from slurmscope.slurm.commands import BY_PART, BY_WAY
 from slurmscope.slurm.local import Local
-from slurmscope.slurm.transport import Failed, NotFound, TimedOut, Unanswered
+from slurmscope.slurm.transport import Failed, NotFound, TimedOut, Unanswered, Unreachable
 
 
 def connections(sshd: Sshd) -> int:
@@ -146,7 +146,7 @@ def test_a_connection_that_fails_is_tried_once_for_all_questions(sshd: Sshd, tem
         finally:
             await ssh.close()
 
-    assert [type(one) for one in asyncio.run(look())] == [Failed] * 4
+    assert [type(one) for one in asyncio.run(look())] == [Unreachable] * 4
     assert connections(sshd) == before + 1
     assert not list(temporary.iterdir()) and not masters()
 

@@ -28,40 +28,40 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "ssh.md"
 
 def test_a_host_that_nobody_knows(sshd: Sshd) -> None:
     sshd.write_config(HostName="nowhere.invalid")
-    assert refusal(to(sshd)).startswith("Failed: ssh cluster: no such host: slurm.ssh must name one")
+    assert refusal(to(sshd)).startswith("Unreachable: ssh cluster: no such host: slurm.ssh must name one")
 
 
 def test_a_host_that_refuses(sshd: Sshd) -> None:
     sshd.stop()
-    assert "Failed: ssh cluster: no sshd listens there" in refusal(to(sshd))
+    assert "Unreachable: ssh cluster: no sshd listens there" in refusal(to(sshd))
 
 
 def test_a_host_that_says_nothing(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
     monkeypatch.setattr("slurmscope.slurm.ssh._ALLOWANCE", 0.0)
     sshd.write_config(ProxyCommand="sleep 600")
-    assert "Failed: ssh cluster: the host did not let us in within 0.3 s" in refusal(to(sshd, timeout=0.3))
+    assert "Unreachable: ssh cluster: the host did not let us in within 0.3 s" in refusal(to(sshd, timeout=0.3))
     assert not list(temporary.iterdir()) and not masters()
 
 
 def test_a_host_whose_key_is_not_known(sshd: Sshd) -> None:
     sshd.known_hosts.write_text("")
-    assert "Failed: ssh cluster: the host's key is not known: connect once by hand" in refusal(to(sshd))
+    assert "Unreachable: ssh cluster: the host's key is not known: connect once by hand" in refusal(to(sshd))
 
 
 def test_a_host_whose_key_has_changed(sshd: Sshd) -> None:
     sshd.know("stranger")
-    assert "Failed: ssh cluster: the host has another key than known_hosts says" in refusal(to(sshd))
+    assert "Unreachable: ssh cluster: the host has another key than known_hosts says" in refusal(to(sshd))
 
 
 def test_a_key_that_is_refused(sshd: Sshd) -> None:
     sshd.write_config(key="stranger")
     said = refusal(to(sshd))
-    assert "Failed: ssh cluster: the key was refused" in said and "(publickey)" in said
+    assert "Unreachable: ssh cluster: the key was refused" in said and "(publickey)" in said
 
 
 def test_a_configuration_of_ssh_that_is_not_there(sshd: Sshd) -> None:
     sshd.config.unlink()
-    assert "Failed: ssh cluster: slurm.ssh_config names a file that cannot be read" in refusal(to(sshd))
+    assert "Unreachable: ssh cluster: slurm.ssh_config names a file that cannot be read" in refusal(to(sshd))
 
 
 def test_without_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:

@@ -100,6 +100,9 @@ _BELOW: dict[tuple[str, str], Rule] = {
         ("config", key): rules.word
         for key in ("accounting_storage_type", "accounting_storage_tres", "private_data", "priority_type", "version")
     },
+    **{("config", key): rules.word for key in ("job_acct_gather_type", "proctrack_type")},
+    ("config", "accounting_storage_host"): rules.host,
+    ("config", "slurm_user_name"): rules.name,
 }
 # Maps whose keys are names, and by which rule; PySlurm's, as all that follows.
 _KEYED: Mapping[str, Rule] = {

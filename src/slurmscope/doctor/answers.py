@@ -19,6 +19,7 @@ import msgspec
 from slurmscope.model import PARTS
 from slurmscope.settings import Slurm
 from slurmscope.slurm import probe
+from slurmscope.slurm.bundle import Bundle, Recorded
 from slurmscope.slurm.clusters import ways_of
 from slurmscope.slurm.commands import REST, Command
 from slurmscope.slurm.probe import INSTALLED, JSON, PYSLURM, TEXT
@@ -133,7 +134,7 @@ async def _asked(transport: Transport, command: Command) -> Answer:
     answer = Answer(command, time.time(), 0.0)
     try:
         output = await transport.run(command)
-        answer.ended = time.time()
+        answer.ended = max(time.time(), answer.began + output.seconds)  # of a recording, what it took then
         answer.python = output.python
         if (command.way, command.part) in _KEPT:
             answer.data = output.data
@@ -154,6 +155,15 @@ async def interview(slurm: Slurm, *, alone: bool) -> Answers:
         await asyncio.gather(_by_commands(answers, ways), _by_rest(answers, ways))
     finally:
         await _close(way.transport for way in ways.values())
+    return answers
+
+
+async def recall(bundle: Bundle) -> Answers:
+    """What a recording holds."""
+    transport = Recorded(bundle)
+    answers = Answers(Slurm(), alone=True, ways=transport.ways)
+    for way in transport.ways:
+        await answers.ask(transport, *_parts_of(Way(way, transport)))
     return answers
 
 

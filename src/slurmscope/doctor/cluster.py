@@ -40,6 +40,16 @@ def look(chart: Chart, answers: Answers) -> None:
         _clock(chart, answers)
 
 
+def look_back(chart: Chart, answers: Answers) -> None:
+    """At a recording: what was answered then. Of this machine, and of who asked, it says nothing."""
+    _slurmctld(chart, answers)
+    for way in answers.ways:
+        ways.parts(chart, answers, way)
+    if answers.best("config") is not None:
+        _slurmdbd(chart, answers)
+        _job_accounting(chart, answers)
+
+
 def _slurm_conf(chart: Chart, answers: Answers) -> None:
     """Slurm waits a minute for a file that is not there, so that the commands are killed before they can say it."""
     named = answers.slurm.conf or os.environ.get("SLURM_CONF", "")

@@ -11,9 +11,10 @@ from itertools import combinations
 
 from slurmscope.config import Config
 from slurmscope.doctor import cluster, cures, host, services
-from slurmscope.doctor.answers import PING, Answers, interview
+from slurmscope.doctor.answers import PING, Answers, interview, recall
 from slurmscope.doctor.finding import HOST, Chart, Check, Finding, Made
 from slurmscope.settings import Slurm
+from slurmscope.slurm.bundle import Bundle
 
 
 async def examine(config: Config, made: Made = lambda finding: None) -> list[Finding]:
@@ -35,6 +36,15 @@ async def examine(config: Config, made: Made = lambda finding: None) -> list[Fin
         names = [answers.name for answers in known if answers.best("jobs") is not None]
         await services.prometheus(chart, settings, names)
     return [finding for one in (chart, *(chart for chart, _ in examined)) for finding in one.findings]
+
+
+async def examine_recording(bundle: Bundle) -> list[Finding]:
+    """What a recording shows of its cluster."""
+    answers = await recall(bundle)
+    chart = Chart(answers.name, lambda finding: None)
+    with _told(chart, Check.SLURMCTLD):
+        cluster.look_back(chart, answers)
+    return chart.findings
 
 
 async def _examined(slurm: Slurm, alone: bool, made: Made) -> tuple[Chart, Answers | None]:

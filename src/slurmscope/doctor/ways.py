@@ -35,9 +35,9 @@ def look(chart: Chart, answers: Answers) -> None:
         if answers.silent:
             chart.skipped(Check.TEXT, "no part can be read before the above works")
         else:
-            _way(chart, answers, TEXT)
+            parts(chart, answers, TEXT)
             _pyslurm(chart, answers)
-            _way(chart, answers, JSON)
+            parts(chart, answers, JSON)
     if REST in answers.ways:
         _token(chart, answers)
         if any(finding.check is Check.TOKEN and finding.status is Status.FAILED for finding in chart.findings):
@@ -55,7 +55,7 @@ def look(chart: Chart, answers: Answers) -> None:
 # Parts
 
 
-def _way(chart: Chart, answers: Answers, way: str, what: str = "") -> None:
+def parts(chart: Chart, answers: Answers, way: str, what: str = "") -> None:
     """A finding for what was told, and one for each reason for which something was not."""
     found = answers.by(way)
     good = [answer for answer in found if answer.error is None]
@@ -134,7 +134,7 @@ def _pyslurm(chart: Chart, answers: Answers) -> None:
             version = f"PySlurm {msgspec.json.decode(config.data, type=_Documents).pyslurm}, "
         except ValueError:
             version = ""
-    _way(chart, answers, PYSLURM, version)
+    parts(chart, answers, PYSLURM, version)
 
 
 # slurmrestd
@@ -157,7 +157,7 @@ def _rest(chart: Chart, answers: Answers) -> None:
             else f"`systemctl status slurmrestd` on its host; then `{ask}/openapi/v3` must answer with a document",
         )
         return
-    _way(chart, answers, REST, f"slurmrestd speaks {answers.rest_version} ({answers.rest_seconds:.2f} s), ")
+    parts(chart, answers, REST, f"slurmrestd speaks {answers.rest_version} ({answers.rest_seconds:.2f} s), ")
 
 
 def _is_socket(url: str) -> bool:

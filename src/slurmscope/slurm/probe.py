@@ -48,31 +48,26 @@ DEFAULTS = ("SQUEUE_", "SINFO_", "SCONTROL_", "SSHARE_", "SACCTMGR_", "SACCT_", 
 
 # squeue: fields whose words are Slurm's or an administrator's. They come first and end in a bar: what stands behind
 # them cannot move them, and a row is half as long as with marks throughout.
-PLAIN_FIELDS = tuple(
-    (
-        "JobID JobArrayID UserName Account Partition QOS State Reason PriorityLong NumNodes NumCPUs "
-        "tres-alloc SubmitTime EligibleTime StartTime EndTime TimeLimit NodeList Reservation AllocNodes "
-        "RestartCnt exit_code"
-    ).split()
-)
+PLAIN_FIELDS = (
+    "JobID JobArrayID UserName Account Partition QOS State Reason PriorityLong NumNodes NumCPUs tres-alloc "
+    "SubmitTime EligibleTime StartTime EndTime TimeLimit NodeList Reservation AllocNodes RestartCnt exit_code"
+).split()
 # … and fields that hold what a user wrote.
 FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
-SHARE_FIELDS = tuple(  # one line is enough for ten words
-    "Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS".split()
-)
+SHARE_FIELDS = ("Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS").split()
 # sacct, where every field ends in a mark.
-HISTORY_FIELDS = tuple(
-    (
-        "JobIDRaw JobID User Account Partition QOS State Reason Priority ReqTRES AllocTRES Submit Eligible Start End "
-        "TimelimitRaw NodeList Reservation Constraints ExitCode JobName"
-    ).split()
-)
+HISTORY_FIELDS = (
+    "JobIDRaw JobID User Account Partition QOS State Reason Priority ReqTRES AllocTRES Submit Eligible Start "
+    "End TimelimitRaw NodeList Reservation Constraints ExitCode JobName"
+).split()
 
 _SQUEUE_FORMAT = ",".join(
     [field + ":|" for field in PLAIN_FIELDS]
     + [field + ":{field}" for field in FREE_FIELDS[:-1]]
     + [FREE_FIELDS[-1] + ":{end}"]
 )
+
+_SACCT_FORMAT = "--format=" + ",".join(HISTORY_FIELDS)
 
 TEXT, JSON, PYSLURM = "text", "json", "pyslurm"
 INSTALLED = "installed"  # no way to read a part: which Slurm a program is of, for `slurmscope doctor`
@@ -90,47 +85,42 @@ class Row(NamedTuple):
     old: Tuple[str, ...] = ()  # what is run where the command does not know the option
 
 
-_SACCT = ("sacct", "--allusers", "--allocations", "--duplicates", "--starttime=now-1hours")
+def _row(way: str, part: str, command: str, **more: Any) -> Row:
+    return Row(way, part, tuple(command.split()), **more)
+
+
+_SACCT = "sacct --allusers --allocations --duplicates --starttime=now-1hours "
+_LONG, _LONGER, _LONGEST = 256 << 20, 512 << 20, 2 << 30
 ROWS = (
-    Row(
-        TEXT,
-        "jobs",
-        ("squeue", "--local", "--noheader", "--all", "--states=all", "--Format", _SQUEUE_FORMAT),
-        most_bytes=256 << 20,
-    ),
-    Row(TEXT, "nodes", ("scontrol", "show", "nodes", "--all", "--future", "--details", "--oneliner")),
-    Row(TEXT, "scheduler", ("sdiag",)),
-    Row(TEXT, "controllers", ("scontrol", "ping"), (0, 1)),
-    Row(TEXT, "partitions", ("scontrol", "show", "partitions", "--all", "--oneliner")),
-    Row(TEXT, "reservations", ("scontrol", "show", "reservations", "--oneliner")),
-    Row(TEXT, "licenses", ("scontrol", "show", "licenses", "--oneliner")),
-    Row(TEXT, "limits", ("scontrol", "show", "assoc_mgr", "--oneliner")),
-    Row(TEXT, "shares", ("sshare", "--all", "--noheader", "--parsable2", "--format", ",".join(SHARE_FIELDS))),
-    Row(TEXT, "accounting", ("sacctmgr", "show", "stats")),
-    Row(TEXT, "config", ("scontrol", "show", "config")),
-    Row(
-        TEXT,
-        "history",
-        _SACCT + ("--noheader", "--parsable", "--delimiter={field}", "--format=" + ",".join(HISTORY_FIELDS)),
-        most_bytes=256 << 20,
-    ),
-    Row(JSON, "jobs", ("squeue", "--local", "--all", "--states=all", "--json"), most_bytes=2 << 30),
-    Row(
+    _row(TEXT, "jobs", "squeue --local --noheader --all --states=all --Format " + _SQUEUE_FORMAT, most_bytes=_LONG),
+    _row(TEXT, "nodes", "scontrol show nodes --all --future --details --oneliner"),
+    _row(TEXT, "scheduler", "sdiag"),
+    _row(TEXT, "controllers", "scontrol ping", good=(0, 1)),
+    _row(TEXT, "partitions", "scontrol show partitions --all --oneliner"),
+    _row(TEXT, "reservations", "scontrol show reservations --oneliner"),
+    _row(TEXT, "licenses", "scontrol show licenses --oneliner"),
+    _row(TEXT, "limits", "scontrol show assoc_mgr --oneliner"),
+    _row(TEXT, "shares", "sshare --all --noheader --parsable2 --format " + ",".join(SHARE_FIELDS)),
+    _row(TEXT, "accounting", "sacctmgr show stats"),
+    _row(TEXT, "config", "scontrol show config"),
+    _row(TEXT, "history", _SACCT + "--noheader --parsable --delimiter={field} " + _SACCT_FORMAT, most_bytes=_LONG),
+    _row(JSON, "jobs", "squeue --local --all --states=all --json", most_bytes=_LONGEST),
+    _row(
         JSON,
         "nodes",
-        ("scontrol", "show", "nodes", "--all", "--future", "--details", "--json"),
-        most_bytes=512 << 20,
+        "scontrol show nodes --all --future --details --json",
+        most_bytes=_LONGER,
         old=("sinfo", "--all", "--json"),  # up to 22.05, where it has one record a node; later ones group them
     ),
-    Row(JSON, "scheduler", ("sdiag", "--json")),
-    Row(JSON, "controllers", ("scontrol", "ping", "--json"), (0, 1)),
-    Row(JSON, "partitions", ("scontrol", "show", "partitions", "--all", "--json")),
-    Row(JSON, "reservations", ("scontrol", "show", "reservations", "--json")),
-    Row(JSON, "licenses", ("scontrol", "show", "licenses", "--json")),
-    Row(JSON, "shares", ("sshare", "--all", "--json")),
-    Row(JSON, "accounting", ("sacctmgr", "show", "stats", "--json")),
-    Row(JSON, "history", _SACCT + ("--json",), most_bytes=2 << 30),
-) + tuple(Row(INSTALLED, name, (name, "--version"), most_bytes=1 << 16) for name in PROGRAMS)
+    _row(JSON, "scheduler", "sdiag --json"),
+    _row(JSON, "controllers", "scontrol ping --json", good=(0, 1)),
+    _row(JSON, "partitions", "scontrol show partitions --all --json"),
+    _row(JSON, "reservations", "scontrol show reservations --json"),
+    _row(JSON, "licenses", "scontrol show licenses --json"),
+    _row(JSON, "shares", "sshare --all --json"),
+    _row(JSON, "accounting", "sacctmgr show stats --json"),
+    _row(JSON, "history", _SACCT + "--json", most_bytes=_LONGEST),
+) + tuple(_row(INSTALLED, name, name + " --version", most_bytes=1 << 16) for name in PROGRAMS)
 OLD_API, NEW_API = "old", "new"
 # What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
 PYSLURM_PARTS = {
