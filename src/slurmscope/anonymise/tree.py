@@ -125,6 +125,8 @@ _RECORDS: Mapping[str, Rule] = {"nodes": rules.host, "partitions": rules.word, "
 _MAPS = frozenset({"energy", "external_sensors", "power_mgmt", "stats", "flags", "schedule_exit", "backfill_exit"})
 _ID = re.compile(r"(?:.*_)?(?:uid|gid|user_id|group_id)")
 _FIELD = re.compile(r"[A-Za-z][\w -]*|\d+", re.ASCII)
+# What no reader of ours looks at, under short words that people call their jobs and themselves.
+_UNREAD = frozenset({"het", "block", "mcs", "group"})
 _LIMITLESS = frozenset({"UNLIMITED", "INFINITE"})
 
 
@@ -180,7 +182,7 @@ class _Tree:
     def record(self, value: dict[str, Any], key: str) -> dict[str, Any]:
         found = {}
         for one, some in value.items():
-            if _FIELD.fullmatch(one):
+            if _FIELD.fullmatch(one) and one not in _UNREAD:
                 self._names.word(one)
                 found[one] = self.changed(some, key, one)
         return found

@@ -36,6 +36,8 @@ _MOST_DOCUMENT = 64 << 20
 _VERSION = re.compile(r"/slurm/(v(\d+)\.(\d+)\.(\d+))/jobs/?$")
 _OLDEST = (0, 0, 37)
 _TRIES = 2
+# The last is slurmctld's own, of a token that a later slurmrestd passes on unseen.
+_REFUSALS = (401, 403, 511)
 _NO_MARKS = Marks("", "")
 
 
@@ -144,7 +146,7 @@ class Rest:
                         if not left:
                             raise
                         continue
-                    if status not in (401, 403) or not left or not self.token.renewable:
+                    if status not in _REFUSALS or not left or not self.token.renewable:
                         break
                     token = await self.token.get(refused=token)
                 self._check(status, body, path, token)
@@ -174,7 +176,7 @@ class Rest:
     def _check(self, status: int, body: bytes, path: str, token: str) -> None:
         if status == 200:
             return
-        if status in (401, 403):
+        if status in _REFUSALS:
             end = expiry(token)
             over = end is not None and end < time.time()
             cure = "it has expired" if over else "none was given" if not token else "is it for this cluster?"
