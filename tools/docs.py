@@ -43,7 +43,8 @@ def metrics_page() -> str:
         _MADE.format(source="src/slurmscope/metrics/")
         + """# Metrics
 
-Every series has the label `cluster`. Units are base units: seconds, bytes, counts. What is unknown is absent, never 0;
+Every series has the label `cluster`; where one process reads several, what is said of the process itself has it empty,
+which to Prometheus is no label. Units are base units: seconds, bytes, counts. What is unknown is absent, never 0;
 what can be counted is there at 0 too. `/metrics` has our own names and rivosinc's (`metrics.compat = false` leaves
 those out); `/metrics/slurmscope` has ours alone. [compatibility.md](compatibility.md) has the older exporters' pages.
 
@@ -97,7 +98,8 @@ def commands_page() -> str:
         + " ".join(f"`{name}={value}`" for name, value in ENVIRONMENT.items())
         + ". `{field}` and `{end}` are marks that are random for each run. What each way costs is in "
         "[ways.md](ways.md).\n",
-        "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour.\n",
+        "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour, *asked* "
+        "only by `slurmscope capture`. `slurmscope doctor` besides runs each command with `--version`.\n",
         "## By text\n",
     ]
     for one in BY_WAY[TEXT].values():

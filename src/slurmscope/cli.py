@@ -354,19 +354,21 @@ def config_command(path: Path | None, as_json: bool) -> None:
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def commands(as_json: bool) -> None:
-    """Print every Slurm command that slurmscope runs, how often, and why it has that form.
+    """Print every question that slurmscope asks, by which way, how often, and why it has that form.
 
-    Nothing else is ever run.
+    Nothing else is ever asked; `slurmscope doctor` besides runs each command with --version.
     """
     if as_json:
         found = [
             {
+                "way": one.way,
                 "part": one.part,
                 "argv": one.argv,
                 "every": one.every,
                 "answers": one.answers,
                 "why": one.why,
                 "cost": one.cost,
+                "cannot_know": one.lacks,
                 "parser": f"{one.parse.__module__}.{one.parse.__name__}",
                 "recording": one.recording,
             }
@@ -378,13 +380,16 @@ def commands(as_json: bool) -> None:
     for one in COMMANDS:
         lines.append(" ".join(one.argv))
         for label, text in (
+            ("way", f"{one.way}, for {one.part}"),
             ("answers", one.answers),
             ("why", one.why),
             ("cost", one.cost),
             ("every", one.every),
+            ("lacks", "; ".join(f"{field} ({why})" for field, why in one.lacks.items())),
             ("parser", f"{one.parse.__module__}.{one.parse.__name__}, guarded by {one.recording}"),
         ):
-            lines.append(click.wrap_text(text, 100, f"  {label + ':':9}", " " * 11))
+            if text:
+                lines.append(click.wrap_text(text, 100, f"  {label + ':':9}", " " * 11))
         lines.append("")
     _print("\n".join(lines))
 

@@ -8,7 +8,10 @@ stands for the partitions that are chosen.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from slurmscope.metrics import catalogue
 
 Json = dict[str, Any]
 Asked = str | tuple[str, str]  # an expression, or one with its legend
@@ -21,10 +24,19 @@ SLOW = "1m"  # poll.slow_interval: what is read less often needs a longer look
 SELDOM = "5m"  # jobs do not start every minute in every partition
 
 
+# What is said of the process has no cluster when that reads several, and the cluster's name when it reads one.
+_COMMON = {family.name for topic in catalogue.OWN if topic.common for family in topic.families}
+_SELECTOR = re.compile(r"(\w+)\{")
+
+
 def chosen(expr: str) -> str:
     """An expression of the cluster, and where it says so of the partitions, that are chosen."""
     chosen_partitions = expr.replace("{PART", '{partition=~"$partition"')
-    return chosen_partitions.replace("{", '{cluster="$cluster",').replace(",}", "}")
+
+    def selector(found: re.Match[str]) -> str:
+        return found[1] + ('{cluster=~"$cluster|",' if found[1] in _COMMON else '{cluster="$cluster",')
+
+    return _SELECTOR.sub(selector, chosen_partitions).replace(",}", "}")
 
 
 def over_time(asked: Asked, step: str = SCRAPE) -> Json:
