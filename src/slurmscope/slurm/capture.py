@@ -51,6 +51,9 @@ def write(found: Bundle, path: Path) -> int:
     """All of it or nothing, for the owner's eyes alone. Returns the size."""
     data = bundle.dump(found)
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device is written to, and not replaced
+            path.write_bytes(data)
+            return len(data)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
