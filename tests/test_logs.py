@@ -1,5 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
+import asyncio
 import io
 import json
 import logging
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from slurmscope import logs
 from slurmscope.logs import Once, fields
+from slurmscope.worker import compute
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 PAIR = re.compile(r'([A-Za-z0-9_.-]+)=("(?:[^"\\]|\\.)*"|[^ "=\\]*)(?: |$)')
@@ -243,3 +245,28 @@ def test_once_forgets_the_key_not_seen_for_longest() -> None:
         return once(log, logging.DEBUG, key, "x")
 
     assert [logged(key) for key in "abacab"] == [True, True, False, True, False, True]
+
+
+def test_where_there_are_several_clusters_a_record_names_the_one_it_is_about() -> None:
+    log = logging.getLogger("slurmscope.poll")
+
+    async def about(name: str) -> None:
+        logs.cluster.set(name)
+        log.warning("here")
+        await compute(log.warning, "there")  # in the thread for long work
+
+    async def both() -> None:
+        await asyncio.gather(about("alpha"), about("beta"))
+        log.warning("nobody's")
+        log.warning("named", extra=fields(cluster="gamma"))
+
+    lines = written(lambda: asyncio.run(both())).splitlines()
+    said = sorted((found["msg"], found.get("cluster", "")) for found in (parsed(line + "\n") for line in lines))
+    assert said == [
+        ("here", "alpha"),
+        ("here", "beta"),
+        ("named", "gamma"),
+        ("nobody's", ""),
+        ("there", "alpha"),
+        ("there", "beta"),
+    ]
