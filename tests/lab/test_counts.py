@@ -181,7 +181,7 @@ def test_partitions(lab: Lab) -> None:
         parts = [int(part) for part in cpus.split("/")]
         uses[name] = [a + b for a, b in zip(uses.get(name, [0] * 4), parts, strict=True)]
         nodes[name] += int(count)
-    assert set(uses) == {"main", "gpu", "all"}
+    assert set(uses) == {"main", "gpu", "all", "night"}
     for name, (allocated, idle, other, _) in uses.items():
         found = page.by("slurm_partition_cpus_by_use", "use", partition=name)
         assert [found.get((use,), 0) for use in ("allocated", "idle", "other")] == [allocated, idle, other], name

@@ -129,13 +129,18 @@ def held(page: Page, labels: Labels) -> float:
     return sum(count for (reason,), count in reasons.items() if reason in ("JobHeldUser", "JobHeldAdmin"))
 
 
+def kept(page: Page, labels: Labels) -> float:
+    """Less what n3 keeps for the system (CoreSpecCount in the lab's slurm.conf), which is `other` here."""
+    return -2.0 if labels.get("node") == "n3" or labels.get("partition") in ("main", "all") else 0.0
+
+
 def node_counterparts() -> dict[str, Counterpart]:
     found = {
         "slurm_node_cpus": summed("slurm_node_cpus_by_use"),
         "slurm_node_cpus_alloc": summed("slurm_node_cpus_by_use", use="allocated"),
-        # what is idle on a drained node is idle there and `other` here; the lab keeps no CPU for the system
+        # what is idle on a drained node is idle there and `other` here
         "slurm_node_cpus_idle": plus(
-            summed("slurm_node_cpus_by_use", use="idle"), summed("slurm_node_cpus_by_use", use="other")
+            summed("slurm_node_cpus_by_use", use="idle"), summed("slurm_node_cpus_by_use", use="other"), kept
         ),
         "slurm_node_gpus": summed("slurm_node_gpus_by_use"),
         "slurm_node_gpus_alloc": summed("slurm_node_gpus_by_use", use="allocated"),
@@ -157,14 +162,14 @@ def node_counterparts() -> dict[str, Counterpart]:
 def partition_counterparts() -> dict[str, Counterpart]:
     found = job_counterparts("slurm_partition_jobs", "slurm_partition_queue")
     found |= {
-        "slurm_partitions": summed("slurm_partition_state", state="up"),
+        "slurm_partitions": summed("slurm_partition_state"),
         "slurm_partition_jobs_hold": held,
         "slurm_partition_cpus": summed("slurm_partition_cpus_by_use"),
         "slurm_partition_gpus": summed("slurm_partition_gpus_by_use"),
         "slurm_partition_nodes": summed("slurm_partition_nodes_by_state"),
         "slurm_partition_nodes_cpus_alloc": summed("slurm_partition_cpus_by_use", use="allocated"),
         "slurm_partition_nodes_cpus_idle": plus(
-            summed("slurm_partition_cpus_by_use", use="idle"), summed("slurm_partition_cpus_by_use", use="other")
+            summed("slurm_partition_cpus_by_use", use="idle"), summed("slurm_partition_cpus_by_use", use="other"), kept
         ),
         "slurm_partition_nodes_mem_alloc": summed("slurm_partition_memory_by_use_bytes", MIB, use="allocated"),
         "slurm_partition_nodes_mem_tot": summed("slurm_partition_memory_by_use_bytes", MIB),

@@ -120,6 +120,17 @@ def test_a_slurmctld_that_does_not_answer_is_not_asked_again_another_way(error: 
     assert bench.choice.fallbacks == {}
 
 
+def test_a_slurmctld_that_answers_again_is_asked_at_once() -> None:
+    """Text is not left alone for what slurmctld did: there is nothing better to turn to."""
+    bench = Bench(ways=(TEXT, JSON, PYSLURM))
+    bench.commands.fails[TEXT] = TimedOut("killed")
+    for _ in range(3):
+        with pytest.raises(TimedOut):
+            bench.read("controllers", after=1)
+    bench.commands.fails.clear()
+    assert bench.source("controllers", after=1) == TEXT
+
+
 def test_it_may_be_slurmrestd_that_hangs() -> None:
     bench = Bench()
     bench.rest.fails[REST] = TimedOut("10 s")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 from typing import Any
 
@@ -155,6 +156,24 @@ def test_a_name_that_is_not_utf_8_is_as_the_text_has_it() -> None:
     data = job(name="NAME").replace(b"NAME", b'evil\xff\\n\\"\\\\')
     (found,) = jobs.parse_jobs(data, MARKS).value
     assert found.name == 'evil\\xff\n"\\'
+
+
+def test_numbers_that_are_no_json_are_mended_and_names_are_not() -> None:
+    """As v0.0.40 writes a share that nobody used."""
+    share = {
+        "name": "root",
+        "type": ["USER"],
+        "parent": "root",
+        "shares": 1,
+        "usage": "NAN",
+        "fairshare": {"level": "INF"},
+    }
+    odd = {**share, "name": 'an": Infinity, "odd', "partition": "nan"}
+    data = json.dumps({"shares": {"shares": [share, odd]}}).encode()
+    data = data.replace(b'"NAN"', b"-nan").replace(b'"INF"', b"Infinity")
+    first, second = reports.parse_shares(data, MARKS).value
+    assert (first.raw_usage, first.level_fs) == (None, math.inf)
+    assert (second.user, second.partition) == ('an": Infinity, "odd', "nan")
 
 
 def test_a_record_that_cannot_be_read_costs_one_row() -> None:

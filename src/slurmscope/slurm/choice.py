@@ -95,18 +95,16 @@ class Choice:
         return next((rest for rest in found if rest is not None and rest.until > now), None)
 
     def _leave_alone(self, way: Way, part: str, error: Exception, *, alone: bool) -> None:
-        if self._rest(way, part) is not None:
-            return  # another part found the same out at the same time
+        if alone or self._rest(way, part) is not None:
+            return  # there is no other to turn to, or another part found the same out at the same time
         whole = isinstance(error, Unreachable | TimedOut)
-        if alone and not whole:
-            return  # there is no other to turn to: the poll itself waits longer from time to time
         key = way.name, "" if whole else part
         before = self._resting.get(key)
         times = before.times + 1 if before else 1
         patience = min(_PATIENCE * 2 ** (times - 1), _LONGEST_PATIENCE)
         absent = isinstance(error, NotFound) and way.name != self._first
         self._resting[key] = _Rest(self._clock() + patience, times, absent)
-        if before is None and not absent and not alone:
+        if before is None and not absent:
             log.warning(
                 "a way failed, another stands in",
                 extra=fields(way=way.name, part="all" if whole else part, error=str(error), retry_seconds=patience),

@@ -20,6 +20,7 @@ become `\\xNN`, as they do in the text.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -132,6 +133,15 @@ class Document(msgspec.Struct):
 _document = msgspec.json.Decoder(Document)
 
 
+# What printf() makes of numbers that are none: no JSON, but Slurm writes it. Only a key's own quote is not escaped.
+_ODD_NUMBER = re.compile(rb'(?<!\\)(":\s*)(-?)(nan|inf(?:inity)?)(?=\s*[,}\]])', re.IGNORECASE)
+
+
+def mended(data: bytes) -> bytes:
+    """Numbers that are none are unknown; those without end are the highest there are."""
+    return _ODD_NUMBER.sub(lambda found: found[1] + (b"null" if found[3][:1] in b"nN" else found[2] + b"1e308"), data)
+
+
 def decoded(decoder: msgspec.json.Decoder[S], data: bytes | msgspec.Raw) -> S:
     try:
         return decoder.decode(data)
@@ -141,7 +151,10 @@ def decoded(decoder: msgspec.json.Decoder[S], data: bytes | msgspec.Raw) -> S:
 
 def opened(data: bytes) -> Document:
     try:
-        found = decoded(_document, data)
+        try:
+            found = decoded(_document, data)
+        except msgspec.DecodeError:
+            found = decoded(_document, mended(data))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Malformed(f"not Slurm's JSON: {error}: {decode(data[:200])!r}") from error
     said = [" ".join(filter(None, (one.error, one.description))) for one in found.errors]

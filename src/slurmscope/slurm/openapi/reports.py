@@ -79,8 +79,8 @@ class _Statistics(msgspec.Struct):
     bf_last_backfilled_jobs: Number
     bf_cycle_counter: Number
     bf_cycle_last: Number
-    bf_cycle_max: Number
     bf_queue_len: Number
+    bf_cycle_max: Number = 0  # v0.0.40 leaves it out before there was a cycle
     agent_count: Number = 0
     agent_thread_count: Number = 0
     gettimeofday_latency: Number = None
