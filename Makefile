@@ -24,7 +24,7 @@ test: check  ## every test that can run here, a real Slurm among them; says what
 	$(PYTHON) -m pytest -rs
 
 test-matrix: setup  ## the tests against a real Slurm 22.05, 24.11 and 26.05
-	SLURMSCOPE_LAB_GENERATIONS=all $(PYTHON) -m pytest -rs tests/lab
+	SLURMSCOPE_LAB_GENERATIONS=$${SLURMSCOPE_LAB_GENERATIONS:-all} $(PYTHON) -m pytest -rs tests/lab
 
 bench: setup  ## what a collection costs on a large controller, and the ways in, as ratios (root on Debian)
 	$(PYTHON) bench/run.py
