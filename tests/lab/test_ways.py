@@ -14,6 +14,7 @@ import pytest
 from lab.cluster import Lab
 from lab.page import Page
 from lab.served import serving
+from sshd import HOST, Sshd
 
 from slurmscope.model import PARTS
 from slurmscope.settings import Slurm
@@ -22,6 +23,7 @@ from slurmscope.slurm.local import Local
 from slurmscope.slurm.probe import TEXT
 from slurmscope.slurm.rest import Rest
 from slurmscope.slurm.source import SourceError, Way
+from slurmscope.slurm.ssh import Ssh
 from slurmscope.slurm.transport import Failed, Output, TransportError, Unreachable
 
 INTERVAL = "1"
@@ -145,6 +147,30 @@ def test_a_command_prints_the_token_and_is_run_anew_when_it_is_refused(lab: Lab,
 
     asyncio.run(thrice())
     assert runs.read_text() == "x\nx\n"
+
+
+def test_a_real_slurm_through_a_real_sshd_is_the_same(lab: Lab, tmp_path: Path) -> None:
+    sshd = Sshd(tmp_path)
+    sshd.start()
+    try:
+        at_home = Way(TEXT, Local(str(lab.bin)))
+        there = Way(TEXT, Ssh(HOST, config=str(sshd.config), bin_dir=str(lab.bin), timeout=30))
+
+        async def compare() -> None:
+            try:
+                for part in [part for part in PARTS if part not in ("scheduler", "accounting")]:
+                    for _ in range(10):
+                        one, other = await at_home.read(part), await there.read(part)
+                        found = agreement.differences(one.value, other.value, {})
+                        if not found:
+                            break
+                    assert not found, (part, found[:3])
+            finally:
+                await there.close()
+
+        asyncio.run(compare())
+    finally:
+        sshd.stop()
 
 
 def test_two_clusters_in_one_process_one_of_which_hangs(lab: Lab, other_lab: Lab, tmp_path: Path) -> None:

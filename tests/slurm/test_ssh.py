@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from processes import gone, written
+from pythons import python
 from recorded import GENERATIONS, commands
 from sshd import PING, Sshd, asked, masters, picture, refusal, script, to
 
@@ -56,6 +57,17 @@ def test_the_same_snapshot_at_home_and_through_ssh_and_from_a_file(generation: s
     }.items():
         (tmp_path / name).write_bytes(content)
         assert picture(Recorded(bundle.load(tmp_path / name))) == at_home, name
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.13"])
+def test_the_same_snapshot_by_an_older_and_a_newer_python_there(version: str, sshd: Sshd, tmp_path: Path) -> None:
+    folder = commands("24.11", tmp_path / "slurm")
+    at_home = picture(Local(str(folder)))
+    assert picture(to(sshd, bin_dir=str(folder), python=python(version))) == at_home
+    saved = tmp_path / "saved.json"
+    with saved.open("wb") as file:
+        subprocess.run([python(version), probe.__file__, "--bin-dir", folder], stdout=file, check=True)
+    assert picture(Recorded(bundle.load(saved))) == at_home
 
 
 def test_words_of_welcome_do_no_harm(sshd: Sshd, tmp_path: Path) -> None:
