@@ -17,16 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded import GENERATIONS, RECORDINGS
 
-from slurmscope.model import CRUCIAL_JOB_FIELDS, CRUCIAL_NODE_FIELDS, Rpc
+from slurmscope.model import CRUCIAL_JOB_FIELDS, CRUCIAL_NODE_FIELDS, Rpc, Snapshot
+from slurmscope.poll import Poll
+from slurmscope.settings import Cluster
+from slurmscope.settings import Poll as PollSettings
 from slurmscope.slurm import bundle
 from slurmscope.slurm.bundle import Recorded
+from slurmscope.slurm.choice import Choice
 from slurmscope.slurm.commands import BY_WAY, COMMANDS, REST, Command
 from slurmscope.slurm.openapi import jobs, nodes, reports
 from slurmscope.slurm.openapi.reader import Boxed, amount, count, whole
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
 from slurmscope.slurm.source import Way
 from slurmscope.slurm.text import Malformed, Marks
-from slurmscope.slurm.transport import TransportError
+from slurmscope.slurm.transport import Output, TransportError
 
 MARKS = Marks("@f", "@e")
 # slurmctld counts the questions themselves: a few seconds apart they differ
@@ -206,6 +210,52 @@ def test_a_record_that_cannot_be_read_costs_one_row() -> None:
 def test_what_is_no_such_json_is_none(data: bytes, words: str) -> None:
     with pytest.raises(Malformed, match=words):
         jobs.parse_jobs(data, MARKS)
+
+
+class Breaking(Recorded):
+    """A recording whose jobs turn into something else."""
+
+    broken: bytes | None = None
+
+    async def run(self, command: Command) -> Output:
+        output = await super().run(command)
+        if command.part == "jobs" and self.broken is not None:
+            output.data = self.broken
+        return output
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (b"", "not Slurm's JSON"),
+        (b'{"jobs": [{"job_id": 1, "job_st', "not Slurm's JSON"),
+        (b'{"jobs": [{"job_id": 1, "na\xffme": "\xff\xfe"}]}', "no row could be read"),
+        (b'{"jobs": [' + b"0," * 300_000 + b"0]}", "no row could be read"),
+        (b'{"meta": {"plugin": {"data_parser": "data_parser/v9.9.9"}}, "work": [{"id": 1}]}', "no jobs in it"),
+    ],
+    ids=["empty", "truncated", "not UTF-8", "huge", "of another version"],
+)
+def test_jobs_that_turn_into_something_else_keep_their_last_good_value(broken: bytes, words: str) -> None:
+    async def polls() -> None:
+        transport = Breaking(recording("26.05"))
+        snapshots: list[Snapshot] = []
+
+        async def publish(snapshot: Snapshot, fresh: frozenset[str]) -> None:
+            snapshots.append(snapshot)
+
+        poll = Poll(Choice([Way(JSON, transport)]), Cluster(poll=PollSettings(interval=1, slow_interval=1)), publish)
+        await poll.once()
+        good = poll.snapshot.jobs
+        assert good.good and good.value
+        transport.broken = broken
+        await asyncio.sleep(1)  # until they are due again
+        await poll.once()
+        after = poll.snapshot
+        assert after.jobs.value == good.value and after.jobs.time == good.time
+        assert after.jobs.error is not None and words in after.jobs.error and len(after.jobs.error) < 1000
+        assert after.nodes.good  # which is another part
+
+    asyncio.run(polls())
 
 
 def test_an_empty_queue_is_an_answer() -> None:
