@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster, Slurm
 from slurmscope.slurm.clusters import ways_of
 from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, TEXT
@@ -75,7 +75,8 @@ def used() -> float:
 async def read(generation: str, bin_dir: str, rest_url: str, name: str, part: str) -> dict[str, float]:
     """What some readings of a part by one way take. Runs in a process of its own."""
     pid = server(generation) if name == REST else None
-    (way,) = (way for way in ways_of(Slurm(bin_dir=bin_dir, rest_url=rest_url, timeout=300)) if way.name == name)
+    cluster = Cluster(Slurm(bin_dir=bin_dir, rest_url=rest_url, timeout=300))
+    (way,) = (way for way in ways_of(cluster) if way.name == name)
     costs: list[tuple[float, float]] = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if name == REST:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster, Slurm
 from slurmscope.slurm import capture, probe
 from slurmscope.slurm.bundle import Bundle
 from slurmscope.slurm.clusters import ways_of
@@ -26,7 +26,7 @@ MARKS = ("@field", "@endofrow")
 
 
 async def answers(bin_dir: str, rest_url: str) -> Bundle:
-    ways = [way for way in ways_of(Slurm(bin_dir=bin_dir, rest_url=rest_url)) if way.name != probe.PYSLURM]
+    ways = [way for way in ways_of(Cluster(Slurm(bin_dir=bin_dir, rest_url=rest_url))) if way.name != probe.PYSLURM]
     try:
         found = await capture.capture(ways)
     finally:

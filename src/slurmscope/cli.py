@@ -256,7 +256,7 @@ def capture(
     if recording is not None:
         found = _bundle(recording)
     else:
-        found = _run(_captured(settings, _named(settings, cluster), ways.split(",") if ways else list(WAYS)))
+        found = _run(_captured(_named(settings, cluster), ways.split(",") if ways else list(WAYS)))
     if anonymise:
         # only here, so that nobody else pays for loading it
         from slurmscope.anonymise import recording as anonymous  # noqa: PLC0415
@@ -290,10 +290,10 @@ def _named(settings: Settings, name: str | None) -> Cluster:
     return there[name]
 
 
-async def _captured(settings: Settings, cluster: Cluster, names: list[str]) -> Bundle:
+async def _captured(cluster: Cluster, names: list[str]) -> Bundle:
     if unknown := [name for name in names if name not in WAYS]:
         _fail(f"--ways: {unknown[0]!r} is none of {', '.join(WAYS)}", 2)
-    ways = [way for way in ways_of(cluster.slurm, alone=len(settings.read) == 1) if way.name in names]
+    ways = [way for way in ways_of(cluster) if way.name in names]
     if not ways:
         _fail(f"--ways: none of {', '.join(names)} is set up for this cluster", 2)
     try:

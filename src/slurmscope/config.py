@@ -146,7 +146,11 @@ def load(
         origins |= {scope.name(key): scope.origins[key] for key in scope.own}
     sections: dict[str, Any] = {section: struct(**base.section(section)) for section, struct in SECTIONS.items()}
     sections[CLUSTERS] = {
-        name: Cluster(Slurm(**scope.section("slurm") | {"cluster": name}), Poll(**scope.section("poll")))
+        name: Cluster(
+            Slurm(**scope.section("slurm") | {"cluster": name}),
+            Poll(**scope.section("poll")),
+            frozenset(key.partition(".")[2] for key in scope.own),
+        )
         for name, scope in clusters.items()
     }
     return Config(Settings(**sections), origins, tuple(ignored))

@@ -177,6 +177,8 @@ class Poll:
             error = f"{type(caught).__name__}: {caught}"
             log.exception("a part could not be read", extra=fields(part=part))
         took = time.monotonic() - started
+        if reading is not None and reading.seconds is not None:
+            took = reading.seconds  # what was tried in vain before is not slurmctld's time
         every = self._intervals[EVERY[part]]
         if reading is None:
             failures = before.failures + 1

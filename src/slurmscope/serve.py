@@ -79,8 +79,7 @@ def assemble(
 
 def clusters_of(settings: Settings, *, from_zero: bool) -> list[Watched]:
     """The clusters that the settings name."""
-    alone = len(settings.read) == 1
-    return [assemble(one, settings, source_of(one.slurm, alone=alone), from_zero=from_zero) for one in settings.read]
+    return [assemble(one, settings, source_of(one), from_zero=from_zero) for one in settings.read]
 
 
 class _Server(uvicorn.Server):

@@ -119,6 +119,14 @@ class Cluster(msgspec.Struct, frozen=True):
 
     slurm: Slurm = Slurm()
     poll: Poll = Poll()
+    own: frozenset[str] | None = None  # what its section says itself; None: it is the one of [slurm]
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether this machine's commands ask this cluster, and not whichever one this machine belongs to."""
+        if self.own is None or not self.slurm.rest_url or self.slurm.source not in ("auto", "rest"):
+            return True
+        return not self.own.isdisjoint(("ssh", "conf", "bin_dir", "multi_cluster"))
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -186,6 +186,27 @@ def test_what_every_way_has_cost_is_told_by_command() -> None:
     assert costs["controllers", "scontrol"].bytes > 0
 
 
+def test_text_and_json_of_one_command_are_counted_apart() -> None:
+    bench = Bench(ways=(TEXT, JSON))
+    bench.read()
+    bench.commands.fails[TEXT] = SourceError("garbage")
+    bench.read()
+    counted = {command: (cost.runs, cost.failures) for (_, command), cost in bench.choice.costs.items()}
+    assert counted == {"scontrol": (2, 1), "scontrol --json": (1, 0)}
+
+
+def test_a_part_that_hangs_rests_by_itself_and_ever_longer(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(REST)
+    bench.rest.fails["rest jobs"] = TimedOut("10 s")
+    tries = 0
+    for _ in range(60):
+        assert bench.source("jobs", after=10) == TEXT
+        assert bench.source("controllers") == REST
+        tries += bench.rest.since().count("rest jobs")
+    assert tries <= 6  # after 30, 60, 120, 240 s
+    assert len([record for record in caplog.records if "failed" in record.message]) == 1
+
+
 def test_a_transport_that_ways_share_is_closed_once() -> None:
     bench = Bench()
     asyncio.run(bench.choice.close())

@@ -217,15 +217,56 @@ def test_what_is_no_token_has_no_expiry(token: str) -> None:
     assert expiry(token) is None
 
 
-def test_a_token_with_a_newline_cannot_forge_a_header_by_a_mock_of_slurmrestd(tmp_path: Path) -> None:
-    seen: list[dict[str, str]] = []
+@pytest.mark.parametrize("token", ["good\r\nx-forged: yes", "e\0y\0J\0", "\ufeffeyJ", "two words"])
+def test_what_is_no_token_is_neither_sent_nor_told_by_a_mock_of_slurmrestd(tmp_path: Path, token: str) -> None:
+    seen: list[str] = []
 
     def answer(path: str, headers: dict[str, str]) -> bytes:
-        seen.append(headers)
+        seen.append(path)
         return good(path, headers)
 
-    ask(tmp_path, answer, rest_token="good\r\nx-forged: yes")
-    assert all("x-forged" not in headers for headers in seen)
+    with pytest.raises(Failed, match=r"^slurm\.rest_token is no token: it must be one line of ASCII") as caught:
+        ask(tmp_path, answer, rest_token=token)
+    assert not seen and "ey" not in str(caught.value) and "forged" not in str(caught.value)
+
+
+def test_all_parts_wait_once_for_one_that_hangs_by_a_mock_of_slurmrestd(tmp_path: Path) -> None:
+    """Not one after the other for its document."""
+    asked: list[str] = []
+
+    async def run() -> list[BaseException | object]:
+        async with served(lambda path, headers: None, tmp_path / "s") as seen:
+            rest = Rest(Slurm(rest_url=f"unix:{tmp_path / 's'}", timeout=0.5))
+            try:
+                found = await asyncio.gather(
+                    *(rest.run(command) for command in BY_WAY[REST].values()), return_exceptions=True
+                )
+            finally:
+                await rest.close()
+            asked.extend(seen)
+            return list(found)
+
+    errors = asyncio.run(run())
+    assert [type(error) for error in errors] == [Unreachable] * len(BY_WAY[REST])
+    assert len(asked) == 1
+
+
+def test_one_command_prints_the_token_for_all_questions_by_a_mock_of_slurmrestd(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    script = tmp_path / "token"
+    script.write_text(f"#!/bin/sh\necho x >>{runs}\nsleep 0.1\necho a.b.c\n")
+    script.chmod(0o755)
+
+    async def run() -> None:
+        async with served(good, tmp_path / "s"):
+            rest = Rest(Slurm(rest_url=f"unix:{tmp_path / 's'}", rest_token_command=str(script)))
+            try:
+                await asyncio.gather(*(rest.run(command) for command in BY_WAY[REST].values()))
+            finally:
+                await rest.close()
+
+    asyncio.run(run())
+    assert runs.read_text() == "x\n"
 
 
 def test_https_is_verified_by_a_mock_of_slurmrestd(tmp_path: Path) -> None:

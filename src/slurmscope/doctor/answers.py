@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from slurmscope.model import PARTS
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster, Slurm
 from slurmscope.slurm import probe
 from slurmscope.slurm.bundle import Bundle, Recorded
 from slurmscope.slurm.clusters import ways_of
@@ -147,10 +147,10 @@ async def _asked(transport: Transport, command: Command) -> Answer:
     return answer
 
 
-async def interview(slurm: Slurm, *, alone: bool) -> Answers:
+async def interview(cluster: Cluster) -> Answers:
     """Asks everything, and leaves nothing open."""
-    ways = {way.name: way for way in ways_of(slurm, alone=alone)}
-    answers = Answers(slurm, alone, tuple(ways))
+    ways = {way.name: way for way in ways_of(cluster)}
+    answers = Answers(cluster.slurm, cluster.own is None, tuple(ways))
     try:
         await asyncio.gather(_by_commands(answers, ways), _by_rest(answers, ways))
     finally:

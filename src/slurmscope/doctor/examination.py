@@ -13,7 +13,7 @@ from slurmscope.config import Config
 from slurmscope.doctor import cluster, cures, host, services
 from slurmscope.doctor.answers import PING, Answers, interview, recall
 from slurmscope.doctor.finding import HOST, Chart, Check, Finding, Made
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster
 from slurmscope.slurm.bundle import Bundle
 
 
@@ -27,8 +27,7 @@ async def examine(config: Config, made: Made = lambda finding: None) -> list[Fin
         services.tls(chart, settings)
     with _told(chart, Check.LISTEN):
         await services.listen(chart, settings)
-    alone = len(settings.read) == 1
-    examined = await asyncio.gather(*(_examined(one.slurm, alone, made) for one in settings.read))
+    examined = await asyncio.gather(*(_examined(one, made) for one in settings.read))
     known = [answers for _, answers in examined if answers is not None]
     with _told(chart, Check.SAME_CLUSTER):
         _alike(chart, known)
@@ -47,11 +46,11 @@ async def examine_recording(bundle: Bundle) -> list[Finding]:
     return chart.findings
 
 
-async def _examined(slurm: Slurm, alone: bool, made: Made) -> tuple[Chart, Answers | None]:
-    chart = Chart(slurm.cluster or "without a name", made, [slurm.rest_token])
+async def _examined(one: Cluster, made: Made) -> tuple[Chart, Answers | None]:
+    chart = Chart(one.slurm.cluster or "without a name", made, [one.slurm.rest_token])
     answers = None
     with _told(chart, Check.SLURMCTLD):
-        answers = await interview(slurm, alone=alone)
+        answers = await interview(one)
         chart.subject = answers.name
         chart.secrets.add(answers.token)
         cluster.look(chart, answers)

@@ -25,6 +25,7 @@ _SOON = 14 * _DAY
 _LOOPBACK = ("127.", "::1", "localhost")
 _REALM = 'realm="slurmscope"'
 _FAMILY = "slurmscope_info"
+_QUERY = "max by (cluster, job, instance) (slurm_source_info)"  # ours alone, and of every cluster
 
 
 def _client(context: ssl.SSLContext) -> httpx.AsyncClient:
@@ -168,7 +169,7 @@ async def prometheus(chart: Chart, settings: Settings, clusters: Collection[str]
         return
     try:
         async with _client(ssl.create_default_context()) as client:
-            answer = await client.get(f"{url}/api/v1/query", params={"query": _FAMILY})
+            answer = await client.get(f"{url}/api/v1/query", params={"query": _QUERY})
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         told = f"no answer within {_PATIENCE:g} s" if isinstance(error, httpx.TimeoutException) else str(error)
         chart.failed(

@@ -38,6 +38,7 @@ class _Rest(msgspec.Struct):
     until: float
     times: int
     absent: bool
+    cause: str  # the part that found it out: only by that it is known to work again
 
 
 class Choice:
@@ -75,17 +76,21 @@ class Choice:
         order = self.order(part)
         left = [way for way in order if self._rest(way, part) is None] or order[:1]
         errors: list[Exception] = []
+        news: list[dict[str, dict[str, object]]] = []
         while left:
             way = left.pop(0)
             try:
-                reading = await way.read(part)
+                reading = await _read(way, part)
             except (TransportError, SourceError) as error:
                 errors.append(error)
                 left = [other for other in left if _may_do_better(other, way, error)]
-                self._leave_alone(way, part, error, alone=not left)
+                if left:
+                    news += self._leave_alone(way, part, error)
                 continue
             self._welcome(way, part)
             self._count(part, order[: order.index(way)])
+            for told in news:
+                log.warning("a way failed, another stands in", extra=told)
             return reading
         raise _worst(errors) if errors else NotFound(f"none of the ways that are set up tells {part}")
 
@@ -94,32 +99,44 @@ class Choice:
         found = (self._resting.get((way.name, "")), self._resting.get((way.name, part)))
         return next((rest for rest in found if rest is not None and rest.until > now), None)
 
-    def _leave_alone(self, way: Way, part: str, error: Exception, *, alone: bool) -> None:
-        if alone or self._rest(way, part) is not None:
-            return  # there is no other to turn to, or another part found the same out at the same time
-        whole = isinstance(error, Unreachable | TimedOut)
+    def _leave_alone(self, way: Way, part: str, error: Exception) -> list[dict[str, dict[str, object]]]:
+        """What there is to log of it, if anything."""
+        if self._rest(way, part) is not None:
+            return []  # another part found the same out at the same time
+        whole = isinstance(error, Unreachable)
         key = way.name, "" if whole else part
         before = self._resting.get(key)
         times = before.times + 1 if before else 1
         patience = min(_PATIENCE * 2 ** (times - 1), _LONGEST_PATIENCE)
         absent = isinstance(error, NotFound) and way.name != self._first
-        self._resting[key] = _Rest(self._clock() + patience, times, absent)
-        if before is None and not absent:
-            log.warning(
-                "a way failed, another stands in",
-                extra=fields(way=way.name, part="all" if whole else part, error=str(error), retry_seconds=patience),
-            )
+        self._resting[key] = _Rest(self._clock() + patience, times, absent, before.cause if before else part)
+        if before is not None or absent:
+            return []
+        return [fields(way=way.name, part="all" if whole else part, error=str(error), retry_seconds=patience)]
 
     def _welcome(self, way: Way, part: str) -> None:
         for key in ((way.name, ""), (way.name, part)):
-            if self._resting.pop(key, None) is not None:
-                log.info("a way works again", extra=fields(way=way.name, part=key[1] or "all"))
+            rest = self._resting.get(key)
+            if rest is not None and rest.cause == part:
+                del self._resting[key]
+                if not rest.absent:
+                    log.info("a way works again", extra=fields(way=way.name, part=key[1] or "all"))
 
     def _count(self, part: str, better: Sequence[Way]) -> None:
         for way in better:
             rest = self._rest(way, part)
             if rest is not None and not rest.absent:
                 self.fallbacks[part, way.name] = self.fallbacks.get((part, way.name), 0) + 1
+
+
+async def _read(way: Way, part: str) -> Reading:
+    try:
+        return await way.read(part)
+    except (TransportError, SourceError):
+        raise
+    except Exception as error:  # a fault of ours costs one way, not the part
+        log.exception("a way broke", extra=fields(way=way.name, part=part))
+        raise SourceError(f"{way.name}: {type(error).__name__}: {error}") from error
 
 
 def _may_do_better(other: Way, failed: Way, error: Exception) -> bool:

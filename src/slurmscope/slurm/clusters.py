@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster, Slurm
 from slurmscope.slurm.bundle import Bundle, Recorded
 from slurmscope.slurm.choice import Choice
 from slurmscope.slurm.commands import REST
@@ -14,10 +14,11 @@ from slurmscope.slurm.source import Way
 from slurmscope.slurm.transport import Transport
 
 
-def ways_of(slurm: Slurm, *, alone: bool = True) -> list[Way]:
-    """Every way that could be tried. `alone`: it is the one cluster there is, which this machine's commands know."""
+def ways_of(cluster: Cluster) -> list[Way]:
+    """Every way that could be tried."""
+    slurm = cluster.slurm
     ways = []
-    if alone or not slurm.rest_url or slurm.source not in ("auto", REST) or _says_which(slurm):
+    if cluster.has_commands:
         commands = _commands(slurm)
         ways = [Way(name, commands) for name in (TEXT, PYSLURM, JSON)]
     if slurm.rest_url:
@@ -28,13 +29,9 @@ def ways_of(slurm: Slurm, *, alone: bool = True) -> list[Way]:
     return ways
 
 
-def _says_which(slurm: Slurm) -> bool:
-    """Whether the commands would ask this cluster, and not whichever this machine belongs to."""
-    return bool(slurm.ssh or slurm.conf or slurm.bin_dir or slurm.multi_cluster)
-
-
-def source_of(slurm: Slurm, *, alone: bool = True) -> Choice:
-    return Choice(ways_of(slurm, alone=alone), "" if slurm.source == "auto" else slurm.source)
+def source_of(cluster: Cluster) -> Choice:
+    first = cluster.slurm.source
+    return Choice(ways_of(cluster), "" if first == "auto" else first)
 
 
 def recorded_source(bundle: Bundle, first: str = "auto") -> Choice:

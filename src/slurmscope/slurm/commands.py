@@ -73,7 +73,7 @@ class Command(msgspec.Struct, frozen=True):
     @property
     def program(self) -> str:
         """Who is asked: the label of what it costs."""
-        return {REST: "slurmrestd", PYSLURM: PYSLURM}.get(self.way, self.argv[0])
+        return {REST: "slurmrestd", PYSLURM: PYSLURM, JSON: f"{self.argv[0]} --json"}.get(self.way, self.argv[0])
 
     @property
     def every(self) -> str:

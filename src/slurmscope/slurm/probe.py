@@ -452,9 +452,9 @@ def answer_pyslurm(part: str, slurm: str, env: Dict[str, str], timeout: float) -
             message = "PySlurm was killed after %g s (slurm.timeout); is slurmctld slow?"
             found.update({"error": message % timeout, "kind": TIMED_OUT})
         os.kill(int(str(child.pid)), signal.SIGKILL)
-        child.join()
+        child.join(_PATIENCE)  # one that waits for a dead file system is not waited for
     except EOFError:
-        child.join()
+        child.join(_PATIENCE)
         message = "PySlurm crashed (status %s; a negative one is a signal): was it built against this Slurm, %s? %s"
         found.update({"error": message % (child.exitcode, slurm, _ANOTHER), "kind": FAILED})
     found["seconds"] = round(time.time() - found["time"], 6)

@@ -8,7 +8,8 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from io import BytesIO
 
 import httpx
@@ -25,7 +26,6 @@ from slurmscope.slurm.transport import (
     Output,
     TimedOut,
     TooLong,
-    TransportError,
     Unreachable,
     error_of,
 )
@@ -36,6 +36,7 @@ _MOST_DOCUMENT = 64 << 20
 _VERSION = re.compile(r"/slurm/(v(\d+)\.(\d+)\.(\d+))/jobs/?$")
 _OLDEST = (0, 0, 37)
 _TRIES = 2
+_MOMENT = 1.0  # seconds in which questions that wait for the document share one failure
 # The last is slurmctld's own, of a token that a later slurmrestd passes on unseen.
 _REFUSALS = (401, 403, 511)
 _NO_MARKS = Marks("", "")
@@ -74,19 +75,21 @@ class Rest:
         self._paths: frozenset[str] = frozenset()
         self._client: httpx.AsyncClient | None = None
         self._discovering = asyncio.Lock()
+        self._failed = -_MOMENT
 
     async def run(self, command: Command) -> Output:
         started = time.monotonic()
-        await self.discover()
-        path = command.argv[1].replace("{version}", self.version or "")
-        if path.partition("?")[0] not in self._paths:
-            raise NotFound(f"slurmrestd has no {path}")
-        try:
-            data = await self._get(path, command.row.most_bytes)
-        except TransportError:
-            # one that was updated or set up anew may speak another version
-            self.version = None
-            raise
+        async with self._limit(command.argv[1]):
+            await self._discovered()
+            path = command.argv[1].replace("{version}", self.version or "")
+            if path.partition("?")[0] not in self._paths:
+                raise NotFound(f"slurmrestd has no {path}")
+            try:
+                data = await self._get(path, command.row.most_bytes)
+            except (NotFound, Unreachable):
+                # one that was updated or set up anew may speak another version
+                self.version = None
+                raise
         return Output(data, _NO_MARKS, ("GET", path), "", time.monotonic() - started)
 
     async def close(self) -> None:
@@ -96,9 +99,33 @@ class Rest:
 
     async def discover(self) -> str:
         """The version that is spoken, asked for once."""
+        async with self._limit(_DOCUMENT):
+            return await self._discovered()
+
+    @asynccontextmanager
+    async def _limit(self, path: str) -> AsyncIterator[None]:
+        """The time that a question may take, whatever has to be asked before it and however often it is tried."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except TimeoutError:
+            # without its document it has never said a word, and is not asked for other parts either
+            silent = TimedOut if self.version else Unreachable
+            raise silent(
+                f"slurmrestd at {self._url} did not answer {path.replace('{version}', self.version or '…')} "
+                f"in {self._timeout:g} s (slurm.timeout)"
+            ) from None
+
+    async def _discovered(self) -> str:
         async with self._discovering:
             if self.version is None:
-                data = await self._get(_DOCUMENT, _MOST_DOCUMENT)
+                if time.monotonic() - self._failed < _MOMENT:
+                    raise Unreachable(f"slurmrestd at {self._url} did not give its document ({_DOCUMENT}) a moment ago")
+                try:
+                    data = await self._get(_DOCUMENT, _MOST_DOCUMENT)
+                except BaseException:
+                    self._failed = time.monotonic()
+                    raise
                 try:
                     paths = msgspec.json.decode(data, type=_Document).paths
                 except ValueError as error:
@@ -134,31 +161,29 @@ class Rest:
         return self._client
 
     async def _get(self, path: str, most: int) -> bytes:
-        """The body of an answer, within the time that a question may take, however often it is tried."""
+        """The body of an answer."""
         try:
-            async with asyncio.timeout(self._timeout):
-                token = await self.token.get()
-                for left in reversed(range(_TRIES)):
-                    try:
-                        status, body = await self._once(path, token, most)
-                    except httpx.NetworkError:
-                        # a connection that was kept may have been closed by the other side meanwhile
-                        if not left:
-                            raise
-                        continue
-                    if not _refused(status, body, token) or not left or not self.token.renewable:
-                        break
-                    token = await self.token.get(refused=token)
-                self._check(status, body, path, token)
-                return body
-        except (TimeoutError, httpx.TimeoutException):
-            raise TimedOut(
-                f"slurmrestd at {self._url} did not answer {path} in {self._timeout:g} s (slurm.timeout)"
-            ) from None
+            token = await self.token.get()
+            for left in reversed(range(_TRIES)):
+                try:
+                    status, body = await self._once(path, token, most)
+                except (httpx.NetworkError, httpx.RemoteProtocolError):
+                    # a connection that was kept may have been closed by the other side meanwhile
+                    if not left:
+                        raise
+                    continue
+                if not _refused(status, body, token) or not left or not self.token.renewable:
+                    break
+                token = await self.token.get(refused=token)
+            self._check(status, body, path, token)
+            return body
+        except httpx.TimeoutException as error:
+            raise TimeoutError from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise Unreachable(
-                f"slurmrestd at {self._url} cannot be reached: {error or type(error).__name__}"
-            ) from error
+            if isinstance(error, TimeoutError):
+                raise
+            why = str(error) or type(error).__name__
+            raise Unreachable(f"slurmrestd at {self._url} cannot be reached: {why}") from error
 
     async def _once(self, path: str, token: str, most: int) -> tuple[int, bytes]:
         headers = {"X-SLURM-USER-TOKEN": token} if token else {}

@@ -37,6 +37,7 @@ class Reading(msgspec.Struct):
     value: Any
     source: str
     rows_skipped: int = 0
+    seconds: float | None = None  # what the way that told it took; without those that were tried in vain
 
 
 class SourceError(Exception):
@@ -93,7 +94,9 @@ class Way:
         with metered(self.costs, part, command.program) as cost:
             output = await self.transport.run(command)
             cost.bytes += len(output.data)
-            return await self._parsed(command, output, cost)
+            reading = await self._parsed(command, output, cost)
+        reading.seconds = cost.last_seconds
+        return reading
 
     async def close(self) -> None:
         await self.transport.close()
@@ -106,7 +109,7 @@ class Way:
         try:
             # in a thread, so that pages are served while a long queue is read
             parsed = await compute(command.parse, output.data, output.marks, self._memos.get(part, {}))
-        except ValueError as error:
+        except (ValueError, ArithmeticError, LookupError) as error:
             raise SourceError(f"{' '.join(argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo
         cost.rows_skipped += parsed.skipped

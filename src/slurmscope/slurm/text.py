@@ -307,7 +307,7 @@ def _reservation(row: str) -> Reservation:
         node_list=_hostlist(pairs.get("Nodes", "")),
         nodes=int(pairs["NodeCnt"]),
         cores=number(pairs.get("CoreCnt", "")),
-        flags=names(pairs.get("Flags", "")),
+        flags=tuple(flag.partition("=")[0] for flag in names(pairs.get("Flags", ""))),  # PURGE_COMP=00:05:00
         partition=text(pairs.get("PartitionName", "")),
         users=names(pairs.get("Users", "")),
         accounts=names(pairs.get("Accounts", "")),

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import re
 import shlex
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ from slurmscope.slurm.transport import Failed
 _EARLY = 60.0  # seconds before its end at which a token is asked for anew
 _MOST_BYTES = 1 << 16
 _PREFIX = "SLURM_JWT="  # as `scontrol token` prints it
+_TOKEN = re.compile(r"[!-~]+")
 
 
 class _Claims(msgspec.Struct):
@@ -48,6 +51,7 @@ class Token:
         self._timeout = slurm.timeout
         self._stuck = process.Stuck()
         self._printed = ""
+        self._printing = asyncio.Lock()
 
     @property
     def renewable(self) -> bool:
@@ -57,14 +61,23 @@ class Token:
     async def get(self, *, refused: str = "") -> str:
         """The token, or nothing where none is needed. `refused` is one that slurmrestd did not take."""
         if self._file:
-            return self._read()
-        if self._command:
+            found, whence = self._read(), f"{self._file} (slurm.rest_token_file)"
+        elif self._command:
+            found, whence = await self._fresh(refused), "what slurm.rest_token_command printed"
+        else:
+            found, whence = _bare(self._given), "slurm.rest_token"
+        if found and not _TOKEN.fullmatch(found):
+            # which is not repeated: it may be a token all the same, in another encoding
+            raise Failed(f"{whence} is no token: it must be one line of ASCII, as `scontrol token` prints it")
+        return found
+
+    async def _fresh(self, refused: str) -> str:
+        async with self._printing:  # one command for all questions that find the token stale
             end = expiry(self._printed)
             stale = end is not None and end - time.time() < _EARLY
             if not self._printed or stale or refused == self._printed:
                 self._printed = await self._print()
             return self._printed
-        return _bare(self._given)
 
     def _read(self) -> str:
         # small, and read each time: whoever renews it need not tell us

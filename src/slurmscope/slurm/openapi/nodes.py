@@ -64,7 +64,7 @@ def _node(found: _Node) -> Node:
         name=intern(found.name),
         state=state,
         flags=flags,
-        partitions=names(found.partitions),
+        partitions=tuple(words(found.partitions)),
         cpus=cpus,
         # what is kept for the system is not among the TRES
         cpus_effective=values.tres(found.tres or "").get("cpu", cpus) if effective is None else effective,
@@ -78,7 +78,7 @@ def _node(found: _Node) -> Node:
         gpus_allocated=values.gpus_of_gres(found.gres_used or ""),
         weight=whole(found.weight),
         version=text(found.version or found.slurmd_version or ""),
-        features=names(found.active_features),
+        features=tuple(words(found.active_features)),
         boot_time=time(found.boot_time),
         reason=reason,
         reason_user=(found.reason_set_by_user or None) if reason else None,

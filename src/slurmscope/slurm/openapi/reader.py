@@ -22,6 +22,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import TypeVar
 
 import msgspec
@@ -34,7 +35,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 MICROS = 1e6
 # "no value" and "no limit" of 32 and 64 bits
-_NO_NUMBERS = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1, -1})
+_NO_NUMBERS = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1, -1, -2})
 
 
 class Boxed(msgspec.Struct):
@@ -58,7 +59,11 @@ def amount(value: Number) -> float | int | None:
 
 def whole(value: Number) -> int | None:
     found = amount(value)
-    return None if found is None or found in _NO_NUMBERS else int(found)
+    if found is None or found in _NO_NUMBERS:
+        return None
+    if not isfinite(found):
+        raise ValueError(f"expected a number, found {value}")
+    return int(found)
 
 
 def count(value: Number) -> int:
@@ -90,7 +95,9 @@ def words(value: Words) -> list[str]:
 
 
 def names(value: Words) -> tuple[str, ...]:
-    return tuple(word for word in words(value) if word != "ALL")
+    """ALL and absent are the empty list, as in the text."""
+    found = tuple(words(value))
+    return () if found == ("ALL",) else found
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
