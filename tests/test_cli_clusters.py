@@ -135,7 +135,7 @@ def test_a_recording_that_is_none(tmp_path: Path, content: bytes, words: str) ->
     (tmp_path / "file").write_bytes(content)
     for command in ("metrics", "snapshot", "doctor", "serve"):
         done = run(tmp_path, command, "--from", "file")
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (2 if command == "doctor" else 1, "")
         assert done.stderr.startswith("slurmscope: file: ") and words in done.stderr
 
 
@@ -152,11 +152,36 @@ def test_a_recording_that_is_not_there_and_one_that_cannot_be_written(tmp_path: 
     assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    path = str(RECORDINGS / "26.05" / "bundle.json.gz")
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "out").symlink_to("/proc/self/fd/1")
+    assert run(tmp_path, "capture", "link", "--from", path).returncode == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_bytes()[:2] == b"\x1f\x8b"
+    with (tmp_path / "plain").open("wb") as file:
+        subprocess.run(
+            [SLURMSCOPE, "capture", "out", "--from", path], cwd=tmp_path, stdout=file, capture_output=False, check=True
+        )
+    assert (tmp_path / "out").is_symlink()
+    assert (tmp_path / "plain").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_whoever_has_read_enough_is_no_error(tmp_path: Path) -> None:
+    path = str(RECORDINGS / "26.05" / "bundle.json.gz")
+    line = f"{SLURMSCOPE} metrics --from {path} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("141", "")
+
+
 def test_capture_where_there_is_no_slurm(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = run(tmp_path, "capture", "a.gz", SLURMSCOPE_SLURM_BIN_DIR=str(tmp_path / "empty"))
     assert done.returncode == 1
-    assert done.stderr.endswith("slurmscope: nothing was answered; `slurmscope doctor` says what to do\n")
+    assert not (tmp_path / "a.gz").exists()
+    assert done.stderr.endswith(
+        "slurmscope: nothing was answered, and nothing is written; `slurmscope doctor` says what to do\n"
+    )
     done = run(tmp_path, "capture", "a.gz", "--ways", "telepathy")
     assert (done.returncode, done.stderr) == (
         2,

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from slurmscope import config
 from slurmscope.config import ConfigError
 from slurmscope.settings import Cluster, Poll, Settings, Slurm
+from slurmscope.slurm.clusters import ways_of
 
 OWN = {*Slurm.__struct_fields__, *Poll.__struct_fields__} - {"cluster"}
 
@@ -52,9 +53,12 @@ def test_a_cluster_is_as_the_others_but_for_what_it_sets() -> None:
         "alpha": Cluster(
             slurm=Slurm(cluster="alpha", bin_dir="/opt/slurm/bin", ssh="alice@alpha"),
             poll=Poll(interval=30.0, slow_interval=300.0),
+            own=frozenset({"ssh", "interval"}),
         ),
         "beta": Cluster(
-            slurm=Slurm(cluster="beta", rest_url="https://beta:6820", timeout=5.0), poll=Poll(slow_interval=300.0)
+            slurm=Slurm(cluster="beta", rest_url="https://beta:6820", timeout=5.0),
+            poll=Poll(slow_interval=300.0),
+            own=frozenset({"bin_dir", "rest_url", "timeout"}),
         ),
     }
     assert loaded.settings.read == tuple(loaded.settings.clusters.values())
@@ -106,7 +110,7 @@ def test_a_name_with_a_dot_is_in_quotes() -> None:
         'given.toml: clusters.a.b: unknown setting, a name with a dot is written [clusters."a.b"]'
     ]
     assert problems('[clusters."a.b"]\ntimeout = 0\n') == [
-        'given.toml: clusters."a.b".timeout: expected a number above 0, found 0'
+        'given.toml: clusters."a.b".timeout: expected a number above 0 and at most 3600, found 0'
     ]
 
 
@@ -180,7 +184,7 @@ def test_two_tokens_in_one_place_are_a_conflict() -> None:
         ('[clusters.""]', 'clusters."": expected a name made of a-z, A-Z, 0-9, _, - and .'),
         ('[clusters."a b"]', 'clusters."a b": expected a name made of a-z, A-Z, 0-9, _, - and .'),
         ('[clusters."a\\nb"]', 'clusters."a\\nb": expected a name made of a-z, A-Z, 0-9, _, - and .'),
-        ("[clusters.a]\ntimeout = 0", "clusters.a.timeout: expected a number above 0, found 0"),
+        ("[clusters.a]\ntimeout = 0", "clusters.a.timeout: expected a number above 0 and at most 3600, found 0"),
         ("[clusters.a]\ninterval = 'x'", 'clusters.a.interval: expected a number of at least 1, found "x"'),
         (
             "[clusters.a]\nssh = '-v'",
@@ -360,3 +364,22 @@ def test_nesting_beyond_reason(key: str) -> None:
     (found,) = problems(f"{key}{'.x' * 5000} = 3\n")
     assert found.startswith("given.toml: ")
     assert len(found) < 400
+
+
+@pytest.mark.parametrize(
+    ("lines", "here"),
+    [
+        ("rest_url = 'http://beta:6820'", False),
+        ("rest_url = 'http://beta:6820'\nsource = 'rest'", False),
+        ("rest_url = 'http://beta:6820'\nsource = 'text'", True),
+        ("rest_url = 'http://beta:6820'\nconf = '/etc/slurm/beta.conf'", True),
+        ("rest_url = 'http://beta:6820'\nssh = 'login.beta'", True),
+        ("", True),
+    ],
+)
+def test_a_cluster_by_slurmrestd_is_not_asked_by_commands_that_belong_to_another(lines: str, here: bool) -> None:
+    """Nor by a folder of commands that it only inherits; and also when it is the only section."""
+    loaded = from_toml(f"[slurm]\nbin_dir = '/usr/bin'\n[clusters.beta]\n{lines}\n")
+    (beta,) = loaded.settings.read
+    assert beta.has_commands is here
+    assert [way.name for way in ways_of(beta)] == ["text", "pyslurm", "json"] * here + ["rest"] * ("rest_url" in lines)

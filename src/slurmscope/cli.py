@@ -78,6 +78,8 @@ def _print(text: str | bytes) -> None:
     try:
         with open(1, "wb", closefd=False) as out:
             out.write(data)
+    except BrokenPipeError:
+        sys.exit(128 + signal.SIGPIPE)  # whoever read it has seen enough
     except OSError as error:
         _fail(f"cannot write to standard output: {error.strerror}")
 
@@ -100,11 +102,11 @@ from_option = click.option(
 )
 
 
-def _bundle(path: Path) -> Bundle:
+def _bundle(path: Path, status: int = 1) -> Bundle:
     try:
         return bundles.load(path)
     except bundles.BundleError as error:
-        _fail(str(error))
+        _fail(str(error), status)
 
 
 def _watched(settings: Settings, recording: Path | None, *, from_zero: bool) -> list[Watched]:
@@ -265,12 +267,15 @@ def capture(
             found = anonymous.anonymise(found)
         except anonymous.NameLeft as error:
             _fail(str(error))
-    try:
-        size = captures.write(found, file)
-    except bundles.BundleError as error:
-        _fail(str(error))
     good = sum(not answer.error for answer in found.answers)
-    click.echo(f"{file}: {good} of {len(found.answers)} questions answered, {size / 1024:,.0f} KiB", err=True)
+    said = f"{good} of {len(found.answers)} questions answered"
+    if good:
+        try:
+            size = captures.write(found, file)
+        except bundles.BundleError as error:
+            _fail(str(error))
+        said = f"{file}: {said}, {size / 1024:,.0f} KiB"
+    click.echo(said, err=True)
     unanswered: dict[tuple[str, str], list[str]] = {}
     for answer in found.answers:
         if answer.error:
@@ -278,7 +283,7 @@ def capture(
     for (way, why), parts in unanswered.items():
         click.echo(f"  not by {way}: {', '.join(parts)}: {_printable(why)}", err=True)
     if not good:
-        _fail("nothing was answered; `slurmscope doctor` says what to do")
+        _fail("nothing was answered, and nothing is written; `slurmscope doctor` says what to do")
 
 
 def _named(settings: Settings, name: str | None) -> Cluster:
@@ -325,7 +330,7 @@ def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
     loaded = _load(path)
     logging.getLogger("slurmscope").setLevel(logging.CRITICAL)  # all that is wrong is a finding
     if recording is not None:
-        findings = _run(examination.examine_recording(_bundle(recording)))
+        findings = _run(examination.examine_recording(_bundle(recording, 2)))
     else:
         with Console(stderr=True).status("asking"):
             findings = _run(examination.examine(loaded))
@@ -333,7 +338,7 @@ def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
         _print_json(findings)
     else:
         terminal = sys.stdout is not None and sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if terminal else 100
+        width = shutil.get_terminal_size((100, 24)).columns
         _print(report.text(findings, width, colour=terminal).rstrip("\n"))
     sys.exit(finding.exit_status(findings))
 

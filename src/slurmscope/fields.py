@@ -34,6 +34,8 @@ def _words(type_: types.Type, hint: Any) -> str:
                 words += f" of at least {type_.ge:g}"
             if type_.gt is not None:
                 words += f" above {type_.gt:g}"
+            if type_.le is not None:
+                words += f" and at most {type_.le:g}"
             return words
         case types.LiteralType():
             # in the order they were declared, which msgspec does not keep

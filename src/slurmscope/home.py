@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 from html import escape
 
@@ -12,7 +11,7 @@ from slurmscope import __version__
 from slurmscope.metrics.book import Issue
 from slurmscope.metrics.pages import Edition
 from slurmscope.metrics.view import gpu_type
-from slurmscope.model import PARTS, Node, Snapshot
+from slurmscope.model import PARTS, Node
 
 _PROFILES = {
     "slurmscope": "our own names alone",
@@ -47,13 +46,13 @@ def _answers(edition: Edition) -> str:
 
 
 def _state(edition: Edition) -> str:
-    return f"<p>{_answers(edition)}{_overview(edition.snapshot)}"
+    return f"<p>{_answers(edition)}{_overview(edition)}"
 
 
 def _entry(edition: Edition, at: int, left_out: bool) -> str:
     """A cluster in the index of several."""
     state = "<span class=down>left out</span>" if left_out else _answers(edition)
-    return f'<tr><th scope=row><a href="#cluster-{at}">{_name(edition)}</a><td>{state}<td>{_jobs(edition.snapshot)}'
+    return f'<tr><th scope=row><a href="#cluster-{at}">{_name(edition)}</a><td>{state}<td>{_jobs(edition)}'
 
 
 def _section(edition: Edition, at: int, left_out: bool) -> str:
@@ -62,20 +61,22 @@ def _section(edition: Edition, at: int, left_out: bool) -> str:
 
 
 def _read(edition: Edition) -> str:
-    return _READ.format(rows="".join(_row(edition.snapshot, name) for name in PARTS))
+    return _READ.format(rows="".join(_row(edition, name) for name in PARTS))
 
 
-def _age(when: float | None) -> str:
-    return "never" if when is None else f"{max(0.0, time.time() - when):.0f} s ago"
+def _age(edition: Edition, when: float | None) -> str:
+    return "never" if when is None else f"{max(0.0, edition.clock() - when):.0f} s ago"
 
 
-def _row(snapshot: Snapshot, name: str) -> str:
-    part = snapshot.part(name)
+def _row(edition: Edition, name: str) -> str:
+    part = edition.snapshot.part(name)
     told = escape(part.error or (f"{part.rows_skipped} rows could not be read" if part.rows_skipped else ""))
-    return f"<tr><th scope=row>{name}<td>{_age(part.time)}<td>{part.seconds:.2f} s<td>{escape(part.source)}<td>{told}"
+    age = _age(edition, part.time)
+    return f"<tr><th scope=row>{name}<td>{age}<td>{part.seconds:.2f} s<td>{escape(part.source)}<td>{told}"
 
 
-def _overview(snapshot: Snapshot) -> str:
+def _overview(edition: Edition) -> str:
+    snapshot = edition.snapshot
     nodes = snapshot.nodes.value
     if nodes is None or snapshot.jobs.value is None:
         return "<p>Nothing was read yet."
@@ -91,16 +92,16 @@ def _overview(snapshot: Snapshot) -> str:
             gpus[kind].update(uses)
     bars = [_bar("Nodes", states), _bar("CPUs", cpus)]
     bars += [_bar(f"GPUs {gpu_type(kind)}", uses) for kind, uses in sorted(gpus.items())]
-    return f"<p class=big>{_jobs(snapshot)}<table class=bars>{''.join(bars)}</table>"
+    return f"<p class=big>{_jobs(edition)}<table class=bars>{''.join(bars)}</table>"
 
 
-def _jobs(snapshot: Snapshot) -> str:
-    jobs = snapshot.jobs.value
+def _jobs(edition: Edition) -> str:
+    jobs = edition.snapshot.jobs.value
     if jobs is None:
         return ""
     running = sum(job.tasks for job in jobs if job.holding)
     waiting = sum(job.tasks for job in jobs if job.waiting)
-    age = _age(snapshot.jobs.time)
+    age = _age(edition, edition.snapshot.jobs.time)
     return f"<b>{running:,}</b> jobs run, <b>{waiting:,}</b> wait <small>({age})</small>"
 
 

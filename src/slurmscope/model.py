@@ -307,7 +307,7 @@ class Cycles(msgspec.Struct, frozen=True, gc=False):
 
     total: int
     last_seconds: float
-    max_seconds: float
+    max_seconds: float | None
     mean_seconds: float | None
     mean_depth: float | None
     last_queue_length: int

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -112,7 +112,8 @@ class Poll:
             answered = any(self.snapshot.part(part).good for part in _ANSWERS)
             if not answered and not self._answering() and not self._unaskable():
                 self._down = True
-                log.warning("slurmctld does not answer", extra=fields(cluster=self.snapshot.cluster))
+                why = self.snapshot.controllers.error or "it answers no ping"
+                log.warning("the cluster does not answer", extra=fields(cluster=self.snapshot.cluster, error=why))
 
     def _has(self, part: str) -> bool:
         """Whether the cluster has such a thing at all; without slurmdbd there are no statistics of it."""
@@ -129,7 +130,7 @@ class Poll:
 
     async def _age(self) -> None:
         """Parts that were not even asked for, for slurmctld is down, are told so."""
-        error = "slurmctld does not answer"
+        error = self.snapshot.controllers.error or "slurmctld does not answer"
         changed = {
             part: msgspec.structs.replace(self.snapshot.part(part), error=error)
             for part in PARTS
@@ -146,6 +147,7 @@ class Poll:
             if part not in _APART:
                 self._took = max(self._took, new.seconds)
         fresh = dict(zip(parts, results, strict=True))
+        self._tell(fresh)
         self.snapshot = self.snapshot.replaced(**fresh)
         config: Config | None = self.snapshot.config.value
         if config is not None and not self._named:
@@ -160,6 +162,17 @@ class Poll:
                     extra=fields(private_data=hidden),
                 )
         await self._publish(self.snapshot, frozenset(part for part in parts if fresh[part].error is None))
+
+    def _tell(self, fresh: Mapping[str, Part[Any]]) -> None:
+        """Logs what cannot be read any more: once for all parts that have the same reason."""
+        reasons: dict[str, list[str]] = {}
+        for part, new in fresh.items():
+            if new.error is not None and new.error != self.snapshot.part(part).error:
+                reasons.setdefault(new.error, []).append(part)
+        for error, parts in reasons.items():
+            wait = min(self._due[part] for part in parts) - time.monotonic()
+            told = fields(part=",".join(parts), error=error, retry_seconds=round(max(0.0, wait), 1))
+            log.warning("could not read", extra=told)
 
     async def _read(self, part: str) -> Part[Any]:
         before: Part[Any] = self.snapshot.part(part)
@@ -184,8 +197,6 @@ class Poll:
             failures = before.failures + 1
             backoff = min(self._interval * 2 ** min(failures - 1, 16), max(self._interval, _LONGEST_REST))
             self._due[part] = started + backoff
-            if before.error != error:
-                log.warning("could not read", extra=fields(part=part, error=error, retry_seconds=backoff))
             return msgspec.structs.replace(before, error=error, failures=failures, seconds=took)
         if before.error is not None:
             log.info("can be read again", extra=fields(part=part))

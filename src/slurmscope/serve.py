@@ -100,9 +100,13 @@ def _listen(settings: Settings) -> list[socket.socket]:
         return [socket.create_server((host, port), family=family, backlog=_BACKLOG)]
     except OSError as error:
         raise ServeError(
-            f"cannot listen on {settings.serve.listen}: {os.strerror(error.errno or 0)}; "
-            "serve.listen (or --listen) names another"
+            f"cannot listen on {settings.serve.listen}: {_why(error)}; serve.listen (or --listen) names another"
         ) from error
+
+
+def _why(error: OSError) -> str:
+    # a name that does not resolve has a number that is none of errno's
+    return error.strerror if isinstance(error, socket.gaierror) and error.strerror else os.strerror(error.errno or 0)
 
 
 def _server(settings: Settings, app: App) -> _Server:

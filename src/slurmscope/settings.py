@@ -39,6 +39,7 @@ class Slurm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         float,
         Meta(
             gt=0,
+            le=3600,
             description="Seconds before a question is given up, and the Slurm command killed with its children.",
             extra={"alias": "CLI_TIMEOUT"},
         ),

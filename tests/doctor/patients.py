@@ -58,7 +58,9 @@ def one(*, listen: str = "127.0.0.1:0", **slurm: Any) -> Config:
 
 def several(**folders: Path | Slurm) -> Config:
     clusters = {
-        name: Cluster(found if isinstance(found, Slurm) else Slurm(cluster=name, bin_dir=str(found)))
+        name: Cluster(
+            found if isinstance(found, Slurm) else Slurm(cluster=name, bin_dir=str(found)), own=frozenset({"bin_dir"})
+        )
         for name, found in folders.items()
     }
     return Config(Settings(clusters=clusters, serve=Serve(listen="127.0.0.1:0")), {})

@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -114,7 +115,10 @@ def test_an_answer_that_was_damaged_costs_itself() -> None:
             GOOD.replace(b'"version": 1', b'"version": 2'),
             "it is of version 2; this slurmscope reads up to 1: update it",
         ),
-        (GOOD.replace(b"slurmscope bundle", b"slurmscope bundles"), "no document of probe.py"),
+        (
+            GOOD.replace(b"slurmscope bundle", b"slurmscope bundles"),
+            "its format is 'slurmscope bundles', not 'slurmscope",
+        ),
         (gzip.compress(GOOD)[:-12], "the compressed file is cut"),
         (gzip.compress(GOOD)[:10] + b"\x07" * 40, "the compressed file is damaged: Error -3"),
         (gzip.compress(b"nothing"), "no document of probe.py or `slurmscope capture` is in it"),
@@ -216,3 +220,17 @@ def test_a_recording_answers_what_it_holds() -> None:
     assert asyncio.run(recorded.run(PING)).data == b"pong\n"
     with pytest.raises(NotFound, match=r"the recording has no jobs by text"):
         asyncio.run(recorded.run(BY_PART["jobs"]))
+
+
+@pytest.mark.parametrize("style", [{"indent": 1}, {"separators": (",", ":")}, {"sort_keys": True}])
+def test_a_document_that_was_reformatted_is_the_same(style: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(json.loads(GOOD), **style))
+    assert bundle.load(path) == bundle.parse(GOOD)
+
+
+@pytest.mark.parametrize("when", [-1.0, 1e18, 1e300])
+def test_a_document_of_no_time_that_gzip_knows_is_written_all_the_same(when: float, tmp_path: Path) -> None:
+    found = msgspec.structs.replace(bundle.parse(GOOD), time=when)
+    (tmp_path / "x.gz").write_bytes(bundle.dump(found))
+    assert bundle.load(tmp_path / "x.gz") == found

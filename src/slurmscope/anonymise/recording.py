@@ -79,7 +79,8 @@ def _changed(names: Seen, answer: Answer) -> Answer:
 
 def _failed(kept: Answer, kind: str, said: str) -> Answer:
     kind = kind if kind in _KINDS else probe.FAILED
-    return msgspec.structs.replace(kept, kind=kind, error=f"{kept.argv[0]}: {said or kind}")
+    asked = BY_WAY[kept.way][kept.part].program
+    return msgspec.structs.replace(kept, kind=kind, error=f"{asked}: {said or kind}")
 
 
 def _by_way(names: Seen, answer: Answer, marks: tuple[str, str]) -> str:

@@ -42,6 +42,9 @@ def look(chart: Chart, answers: Answers) -> None:
 
 def look_back(chart: Chart, answers: Answers) -> None:
     """At a recording: what was answered then. Of this machine, and of who asked, it says nothing."""
+    if not answers.told:
+        chart.failed(Check.SLURMCTLD, "the recording holds no answer", "record anew: `slurmscope capture FILE`")
+        return
     _slurmctld(chart, answers)
     for way in answers.ways:
         ways.parts(chart, answers, way)

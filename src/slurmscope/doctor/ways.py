@@ -20,6 +20,7 @@ from slurmscope.slurm.transport import NotFound
 
 _CHECKS = {TEXT: Check.TEXT, JSON: Check.JSON, PYSLURM: Check.PYSLURM, REST: Check.REST}
 _DAY = 86400
+_REFUSED = "refused the token"  # as rest.py says it
 _OF_SLURMDBD = ("accounting",)  # whose troubles are told where slurmdbd is looked at
 _WITH_SLURMDBD = ("accounting", "shares", "limits")  # which there are only where there is one
 
@@ -148,7 +149,7 @@ def _rest(chart: Chart, answers: Answers) -> None:
             if _is_socket(url)
             else "curl " + url
         )
-        refused = "refused the token" in str(answers.rest_error)
+        refused = _REFUSED in str(answers.rest_error)
         chart.failed(
             Check.REST,
             str(answers.rest_error),
@@ -173,10 +174,20 @@ def _token(chart: Chart, answers: Answers) -> None:
     if not answers.token:
         if answers.rest_error is None:
             chart.ok(Check.TOKEN, "none is set, and slurmrestd asks for none")
-        elif not _is_socket(slurm.rest_url):
+        elif _REFUSED in str(answers.rest_error):
             chart.failed(Check.TOKEN, "none is set", _renewal(answers))
         return
     said = claims(answers.token)
+    if any(_REFUSED in str(error) for error in (answers.rest_error, *(one.error for one in answers.by(REST)))):
+        owner = f"for {said.sun}" if said.sun else "set"
+        over = said.exp is not None and said.exp <= time.time()
+        chart.failed(
+            Check.TOKEN,
+            f"the one that is {owner} was refused"
+            + (f": it expired {_span(time.time() - (said.exp or 0))} ago" if over else ""),
+            _renewal(answers),
+        )
+        return
     whose = f"for {said.sun}" if said.sun else "for nobody by name"
     renewed = "asked for anew in time" if slurm.rest_token_command else "read anew when its file changes"
     renewable = bool(slurm.rest_token_command or slurm.rest_token_file)

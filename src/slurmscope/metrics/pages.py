@@ -28,6 +28,7 @@ class Edition(msgspec.Struct, frozen=True):
 
     snapshot: Snapshot
     up: bool
+    clock: Callable[[], float] = time.time  # by which its age is told; of a recording, its own moment
 
 
 class _Unread(msgspec.Struct):
@@ -54,7 +55,7 @@ class Pages:
     ) -> None:
         self.source: Ledger = _Unread()
         self.up: Callable[[], bool] = lambda: False
-        self.latest = Edition(Snapshot(cluster=cluster), up=False)
+        self.latest = Edition(Snapshot(cluster=cluster), up=False, clock=clock)
         self.failures: dict[str, int] = {}  # topics that could not be rendered, since the start
         self.readers: list[Callable[[], None]] = []  # called by the worker at each new edition
         self._compat = compat
@@ -84,7 +85,7 @@ class Pages:
         self._blocks = {
             key: block for key, block in self._before.items() if not renamed and not block.topic.changes_with(fresh)
         }
-        self.latest = Edition(snapshot, self.up())
+        self.latest = Edition(snapshot, self.up(), self._clock)
         try:
             for tell in self.readers:
                 tell()

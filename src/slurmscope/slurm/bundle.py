@@ -85,9 +85,12 @@ class Bundle(msgspec.Struct, omit_defaults=True):
 def parse(data: bytes) -> Bundle:
     """The document in what was printed. Raises ValueError."""
     start = data.find(_START)
+    end = data.find(b"\n", start) if start >= 0 else -1
     if start < 0:
-        raise ValueError("no document of probe.py or `slurmscope capture` is in it")
-    end = data.find(b"\n", start)
+        # not as it was written, but it may be the same document, reformatted
+        if not (data.lstrip().startswith(b"{") and probe.FORMAT.encode() in data):
+            raise ValueError("no document of probe.py or `slurmscope capture` is in it")
+        start = 0
     try:
         # memoryview: a bundle may be large, and need not be copied
         return msgspec.json.decode(memoryview(data)[start : end if end >= 0 else len(data)], type=Bundle)
@@ -121,7 +124,8 @@ def dump(bundle: Bundle) -> bytes:
     document = msgspec.json.encode(bundle)
     # as json.dumps() of probe.py writes it, so that both are found by the same beginning
     compact = b'{"format":"' + probe.FORMAT.encode() + b'"'
-    return gzip.compress(_START + document.removeprefix(compact), 6, mtime=int(bundle.time))
+    moment = int(max(0, min(bundle.time, 2**32 - 1)))  # all that gzip can write down
+    return gzip.compress(_START + document.removeprefix(compact), 6, mtime=moment)
 
 
 def answered(command: Command, outcome: Output | TransportError, time: float) -> Answer:

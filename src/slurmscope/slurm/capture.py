@@ -17,7 +17,10 @@ from slurmscope.slurm import bundle, probe
 from slurmscope.slurm.bundle import Bundle, BundleError
 from slurmscope.slurm.commands import Command
 from slurmscope.slurm.source import Way
-from slurmscope.slurm.transport import Output, TransportError
+from slurmscope.slurm.transport import Output, TimedOut, TransportError, Unanswered
+
+_WAITS = 2
+_OF_SLURMDBD = ("accounting", "history")
 
 
 def questions(ways: Sequence[Way]) -> list[tuple[Way, Command]]:
@@ -25,15 +28,22 @@ def questions(ways: Sequence[Way]) -> list[tuple[Way, Command]]:
 
 
 async def capture(ways: Sequence[Way], asked: Callable[[Command], None] = lambda command: None) -> Bundle:
-    """One after the other, so as to be no burden; what fails is written down with the rest."""
+    """One after the other, so as to be no burden; what fails is written down with the rest.
+
+    A slurmctld that does not answer is not waited for dozens of times.
+    """
     answers = []
+    waited = 0
     for way, command in questions(ways):
         began = time.time()
         outcome: Output | TransportError
         try:
+            if waited >= _WAITS and command.part not in _OF_SLURMDBD:
+                raise Unanswered("not asked, for slurmctld did not answer before")
             outcome = await way.transport.run(command)
         except TransportError as error:
             outcome = error
+            waited += isinstance(error, TimedOut | Unanswered)
         answers.append(bundle.answered(command, outcome, began))
         asked(command)
     return Bundle(
@@ -51,14 +61,16 @@ def write(found: Bundle, path: Path) -> int:
     """All of it or nothing, for the owner's eyes alone. Returns the size."""
     data = bundle.dump(found)
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device is written to, and not replaced
+        # a pipe, a device or somebody's open file is written to, and not replaced
+        if (path.exists() and not path.is_file()) or path.is_relative_to("/dev") or path.is_relative_to("/proc"):
             path.write_bytes(data)
             return len(data)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        place = path.resolve()  # a link stays one
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            Path(name).replace(path)
+            Path(name).replace(place)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise

@@ -221,6 +221,7 @@ _UNTOLD: dict[str, dict[str, str]] = {
     "jobs": {"login_node": "not told before v0.0.39"},
     "nodes": {"memory_reserved": "not told before v0.0.39"},
     "scheduler": {
+        "backfill.max_seconds": "not told by v0.0.39 and v0.0.40",
         "backfill_more.last_depth": "not told before v0.0.39",
         "backfill_more.last_depth_tried": "not told before v0.0.39",
         "backfill_more.last_table_size": "not told before v0.0.38",

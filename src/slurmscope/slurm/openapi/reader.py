@@ -35,7 +35,7 @@ S = TypeVar("S")
 R = TypeVar("R")
 MICROS = 1e6
 # "no value" and "no limit" of 32 and 64 bits
-_NO_NUMBERS = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1, -1, -2})
+NO_NUMBERS = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1, -1, -2})
 
 
 class Boxed(msgspec.Struct):
@@ -59,7 +59,7 @@ def amount(value: Number) -> float | int | None:
 
 def whole(value: Number) -> int | None:
     found = amount(value)
-    if found is None or found in _NO_NUMBERS:
+    if found is None or found in NO_NUMBERS:
         return None
     if not isfinite(found):
         raise ValueError(f"expected a number, found {value}")

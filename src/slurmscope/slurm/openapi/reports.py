@@ -14,6 +14,7 @@ import msgspec
 from slurmscope.model import Accounting, Backfill, Config, Controller, Cycles, Rpc, Scheduler, Share
 from slurmscope.slurm.openapi.reader import (
     MICROS,
+    NO_NUMBERS,
     Boxed,
     Number,
     Words,
@@ -80,7 +81,7 @@ class _Statistics(msgspec.Struct):
     bf_cycle_counter: Number
     bf_cycle_last: Number
     bf_queue_len: Number
-    bf_cycle_max: Number = 0  # v0.0.40 leaves it out before there was a cycle
+    bf_cycle_max: Number = None
     agent_count: Number = 0
     agent_thread_count: Number = 0
     gettimeofday_latency: Number = None
@@ -152,7 +153,7 @@ def _backfill(found: _Statistics) -> Cycles:
     return Cycles(
         total=total,
         last_seconds=count(found.bf_cycle_last) / MICROS,
-        max_seconds=count(found.bf_cycle_max) / MICROS,
+        max_seconds=_seconds(found.bf_cycle_max),
         mean_seconds=_seconds(found.bf_cycle_mean) if total else None,
         mean_depth=whole(found.bf_depth_mean) if total else None,
         last_queue_length=count(found.bf_queue_len),
@@ -265,7 +266,7 @@ def _endless(value: Number) -> float | None:
 
 def _decimal(value: Number) -> float | None:
     found = amount(value)
-    return None if found is None else float(found)
+    return None if found is None or found in NO_NUMBERS else float(found)
 
 
 def parse_shares(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Share, ...]]:
