@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from slurmscope.model import Job
+
 # What is no difference: sshare prints six decimals and whole seconds.
 _DECIMALS = 1.01e-6
 _WHOLE = {"raw_usage"}
@@ -18,7 +20,35 @@ def keyed(value: Any) -> dict[Any, Any]:
     """The records of a part by what names them; what is one record by nothing."""
     if not isinstance(value, tuple):
         return {"": value}
+    if value and isinstance(value[0], Job):
+        value = folded(value)
     return {_name(record): record for record in value}
+
+
+def folded(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
+    """Waiting tasks that have a record of their own put into their array's, as squeue does; its table says so."""
+    arrays = {(job.array_id, job.name, job.partition): job for job in jobs if job.waiting and job.id == job.array_id}
+    found = []
+    for job in jobs:
+        key = job.array_id, job.name, job.partition
+        if job.waiting and key in arrays and arrays[key].id != job.id:
+            one = arrays[key]
+            spec = f"{job.array_tasks},{one.array_tasks}"
+            arrays[key] = msgspec.structs.replace(one, tasks=one.tasks + job.tasks, array_tasks=spec)
+        elif key not in arrays or arrays[key].id != job.id:
+            found.append(job)
+    return (*found, *(msgspec.structs.replace(job, array_tasks=_ids(job.array_tasks or "")) for job in arrays.values()))
+
+
+def _ids(spec: str) -> str:
+    """An array's tasks one by one, for the same may be written in many ways."""
+    tasks, percent, throttle = spec.partition("%")
+    ids: set[int] = set()
+    for item in tasks.split(","):
+        span, _, step = item.partition(":")
+        first, _, last = span.partition("-")
+        ids.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return ",".join(map(str, sorted(ids))) + percent + throttle
 
 
 def _name(record: Any) -> Any:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import agreement
+import pytest
 from lab.cluster import Lab
 
 from slurmscope.model import PARTS
@@ -86,12 +88,27 @@ async def _row(text: Way, other: Way, name: str) -> list[str]:
     return wrong
 
 
+@pytest.fixture
+def arrays(lab: Lab) -> Iterator[None]:
+    """Waiting arrays whose tasks are many words to tell, or were changed by themselves."""
+    odd = ",".join(str(number) for number in range(1, 400) if number % 7 in (1, 3))
+    held = ("--parsable", "--hold", "--output=/dev/null", "--wrap", "true")
+    ids = []
+    for name, tasks in (("odd", odd), ("split", "1-6")):
+        ids.append(lab.run("sbatch", *held, f"--job-name={name}", f"--array={tasks}").stdout.decode().strip())
+    lab.run("scontrol", "update", f"jobid={ids[1]}_3", "comment=changed")
+    yield
+    lab.run("scancel", *ids)
+
+
+@pytest.mark.usefixtures("arrays")
 def test_json_agrees_with_text(lab: Lab) -> None:
     transport = Local(str(lab.bin))
     wrong = asyncio.run(_row(Way(TEXT, transport), Way(JSON, transport), f"{lab.generation} json"))
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.usefixtures("arrays")
 def test_slurmrestd_agrees_with_text_in_every_version_that_it_speaks(lab: Lab) -> None:
     socket, _ = lab.script("rest").stdout.decode().split()
     text = Way(TEXT, Local(str(lab.bin)))

@@ -96,6 +96,12 @@ _TEXT = (
         cost="One REQUEST_JOB_INFO. 20,000 rows take slurmctld a few ms and squeue about 0.3 s.",
         parse=text.parse_jobs,
         recording="squeue.txt",
+        lacks={
+            "records": (
+                "a waiting task of an array that was changed by itself has a record of its own, which squeue puts into "
+                "the array's: its id and reason are not told; the number of tasks is"
+            )
+        },
     ),
     Command(
         row=_ROWS[TEXT, "nodes"],
@@ -218,7 +224,10 @@ def _by_pyslurm(part: str, parse: Parser, lacks: dict[str, str]) -> Command:
 
 # What Slurm's JSON does not tell, by part. By "before" a version is meant that of data_parser or openapi.
 _UNTOLD: dict[str, dict[str, str]] = {
-    "jobs": {"login_node": "not told before v0.0.39"},
+    "jobs": {
+        "login_node": "not told before v0.0.39",
+        "array_tasks": "cut by slurmrestd unless SLURM_BITSTR_LEN=0 is in its environment; tasks is then a floor",
+    },
     "nodes": {"memory_reserved": "not told before v0.0.39"},
     "scheduler": {
         "backfill.max_seconds": "not told by v0.0.39 and v0.0.40",

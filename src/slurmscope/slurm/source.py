@@ -113,6 +113,8 @@ class Way:
             raise SourceError(f"{' '.join(argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo
         cost.rows_skipped += parsed.skipped
+        if parsed.note:
+            self._warn_once(parsed.note, part=part, way=self.name)
         for problem, row in parsed.samples:
             self._warn_once("a row could not be read and is left out", part=part, problem=problem, row=row[:1000])
         log.debug("read", extra=fields(part=part, bytes=len(output.data), seconds=round(output.seconds, 3)))

@@ -38,6 +38,7 @@ class Parsed(msgspec.Struct, Generic[T]):
     skipped: int = 0
     samples: list[tuple[str, str]] = []  # (what was wrong, the row), of the first few that were skipped
     memo: Mapping[bytes, Any] = {}  # rows and what they were read as, to be given to the next call
+    note: str = ""  # what is to be known of the whole, such as that a count is only a floor
 
     def skip(self, error: Exception, row: str) -> None:
         self.skipped += 1

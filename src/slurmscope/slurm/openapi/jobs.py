@@ -155,4 +155,10 @@ def _reason(found: _Record) -> str | None:
 
 
 def parse_jobs(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Job, ...]]:
-    return records(data, "jobs", _Record, _job)
+    parsed = records(data, "jobs", _Record, _job)
+    if any(job.array_tasks and not values.array_size(job.array_tasks)[1] for job in parsed.value):
+        parsed.note = (
+            "an array's list of tasks is cut, and its number only a floor: "
+            "set SLURM_BITSTR_LEN=0 in the environment of slurmrestd"
+        )
+    return parsed
