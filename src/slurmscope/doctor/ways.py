@@ -178,21 +178,14 @@ def _token(chart: Chart, answers: Answers) -> None:
             chart.failed(Check.TOKEN, "none is set", _renewal(answers))
         return
     said = claims(answers.token)
-    if any(_REFUSED in str(error) for error in (answers.rest_error, *(one.error for one in answers.by(REST)))):
-        owner = f"for {said.sun}" if said.sun else "set"
-        over = said.exp is not None and said.exp <= time.time()
-        chart.failed(
-            Check.TOKEN,
-            f"the one that is {owner} was refused"
-            + (f": it expired {_span(time.time() - (said.exp or 0))} ago" if over else ""),
-            _renewal(answers),
-        )
-        return
     whose = f"for {said.sun}" if said.sun else "for nobody by name"
     renewed = "asked for anew in time" if slurm.rest_token_command else "read anew when its file changes"
     renewable = bool(slurm.rest_token_command or slurm.rest_token_file)
     left = None if said.exp is None else said.exp - time.time()
-    if left is None and said.sun is None:
+    refused = any(_REFUSED in str(error) for error in (answers.rest_error, *(one.error for one in answers.by(REST))))
+    if refused and (left is None or left > 0):
+        chart.failed(Check.TOKEN, f"{whose}, but slurmctld refuses it", _renewal(answers))
+    elif left is None and said.sun is None:
         chart.warning(Check.TOKEN, "what is set does not look like a token of Slurm's", _renewal(answers))
     elif left is None:
         chart.ok(Check.TOKEN, f"{whose}, without an end")

@@ -172,7 +172,7 @@ class Rest:
                     if not left:
                         raise
                     continue
-                if not _refused(status, body, token) or not left or not self.token.renewable:
+                if not _refused(status, body, path, token) or not left or not self.token.renewable:
                     break
                 token = await self.token.get(refused=token)
             self._check(status, body, path, token)
@@ -201,7 +201,7 @@ class Rest:
     def _check(self, status: int, body: bytes, path: str, token: str) -> None:
         if status == 200:
             return
-        if _refused(status, body, token):
+        if _refused(status, body, path, token):
             end = expiry(token)
             over = end is not None and end < time.time()
             cure = "it has expired" if over else "none was given" if not token else "is it for this cluster?"
@@ -211,10 +211,10 @@ class Rest:
         raise error_of(probe.FAILED, f"slurmrestd at {self._url} answered {path} with {status}: {_words(body)}")
 
 
-def _refused(status: int, body: bytes, token: str) -> bool:
+def _refused(status: int, body: bytes, path: str, token: str) -> bool:
     # 22.05 passes every token on, and has no better word for one that slurmctld refuses
-    unspecified = bool(token) and status == 500 and b"Unspecified error" in body
-    return status in _REFUSALS or unspecified
+    unspecified = status == 500 and b"Unspecified error" in body
+    return status in _REFUSALS or bool(token and unspecified and path.startswith("/slurm/"))
 
 
 def _words(body: bytes) -> str:
