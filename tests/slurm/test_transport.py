@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from pathlib import Path
 
 import msgspec
@@ -251,3 +252,41 @@ def test_the_table_is_whole() -> None:
     for command in COMMANDS:
         assert command.answers and command.why and command.cost
         assert command.every in ("fast", "slow", "rare", "asked")
+
+
+def test_a_program_on_a_file_system_that_hangs_holds_up_nothing_but_itself_with_a_mock_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file system cannot be had here: looking for the program hangs in its place."""
+    found, hanging = threading.Event(), probe.program
+
+    def program(name: str, path: str) -> str:
+        if path == str(tmp_path / "nfs"):
+            found.wait(30)
+        return hanging(name, path)
+
+    monkeypatch.setattr(probe, "program", program)
+    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    for folder in ("nfs", "here"):
+        (tmp_path / folder).mkdir()
+        script(tmp_path / folder, "scontrol", "echo pong")
+
+    async def both() -> None:
+        dead, good = Local(str(tmp_path / "nfs"), timeout=0.3), Local(str(tmp_path / "here"))
+        stuck = asyncio.create_task(dead.run(PING))
+        assert (await good.run(PING)).data == b"pong\n"  # meanwhile
+        with pytest.raises(TimedOut, match=r"scontrol was not even started after 0.3 s: is its file system hanging\?"):
+            await stuck
+        with pytest.raises(Failed, match="is still being started"):
+            await dead.run(PING)
+        found.set()
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            try:
+                assert (await dead.run(PING)).data == b"pong\n"
+            except Failed:
+                continue
+            return
+        raise AssertionError("it never came back")
+
+    asyncio.run(both())

@@ -10,7 +10,7 @@ import time
 from slurmscope.slurm import bundle, probe, process
 from slurmscope.slurm.commands import Command
 from slurmscope.slurm.text import Marks
-from slurmscope.slurm.transport import NotFound, Output, error_of
+from slurmscope.slurm.transport import Output, error_of
 
 
 class Local:
@@ -44,17 +44,14 @@ class Local:
         marks = Marks.random()
         known = row.old if key in self._old else row.argv
         argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster)
-        try:
-            program = probe.program(argv[0], self._path)
-        except probe.NoAnswer as error:
-            raise NotFound(str(error)) from error
         done = await process.run(
-            [program, *argv[1:]],
+            argv,
             self._environments[row.way],
             self._timeout,
             row.most_bytes,
             stuck=self._stuck,
             key=key,
+            path=self._path,
         )
         if done.status in row.good:
             return Output(done.data, marks, tuple(argv), done.complaints)
