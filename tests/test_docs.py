@@ -87,3 +87,8 @@ def test_every_file_has_a_licence() -> None:
         if not free.search(name) and name not in made and (ROOT / name).exists():
             head = (ROOT / name).read_text()[:400]
             assert "SPDX-License-" + "Identifier: Apache-2.0" in head, name  # in two, for checkers read this line too
+
+
+def test_nothing_is_left_to_be_filled_in() -> None:
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        assert not re.search(r"@[A-Z]+@|TODO|TBD", path.read_text()), path.name
