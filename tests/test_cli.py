@@ -116,9 +116,9 @@ def test_config_says_where_each_setting_came_from(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("CLI_TIMEOUT=7.\n")
     done = run(tmp_path, "config", "--json", LOGLEVEL="WARN")
     rows = {row["key"]: row for row in json.loads(done.stdout)}
-    assert rows["poll.interval"] == {"key": "poll.interval", "value": "15.0", "origin": "slurmscope.toml"}
+    assert rows["poll.interval"] == {"key": "poll.interval", "value": 15.0, "origin": "slurmscope.toml"}
     assert rows["slurm.timeout"]["origin"] == ".env: CLI_TIMEOUT"
-    assert rows["log.level"] == {"key": "log.level", "value": '"warn"', "origin": "environment: LOGLEVEL"}
+    assert rows["log.level"] == {"key": "log.level", "value": "warn", "origin": "environment: LOGLEVEL"}
     assert rows["metrics.top"]["origin"] == "default"
     table = run(tmp_path, "config").stdout
     assert "poll.interval" in table and "slurmscope.toml" in table

@@ -350,10 +350,17 @@ def config_command(path: Path | None, as_json: bool) -> None:
     """Print the settings in force and where each came from."""
     rows = config.rows(_load(path))
     if as_json:
-        found = [{"key": key, "value": value, "origin": origin} for key, value, origin in rows]
-        _print_json(found)
+        _print_json([{"key": key, "value": _value(value), "origin": origin} for key, value, origin in rows])
         return
     _print_table(("setting", "value", "from"), rows)
+
+
+def _value(notation: str) -> object:
+    """A value of TOML as JSON has it; a table, which JSON writes otherwise, stays as it is written."""
+    try:
+        return msgspec.json.decode(notation)
+    except msgspec.DecodeError:
+        return notation
 
 
 @main.command()

@@ -30,26 +30,31 @@ from slurmscope.slurm.text import Marks, Parsed
 from slurmscope.slurm.values import MINUTE
 
 
-class _OldJob(msgspec.Struct):
-    job_id: int
+class _Job(msgspec.Struct, kw_only=True):
+    """What both APIs have under one name."""
+
     user_id: int
-    job_state: str
     partition: str | None
     submit_time: Number
-    num_cpus: int
-    num_nodes: int
     name: str | None = None
     account: str | None = None
     qos: str | None = None
     state_reason: str | None = None
     priority: Number = None
-    array_job_id: int | None = None
     array_task_id: Number = None
-    array_task_str: str | None = None
     eligible_time: Number = None
     start_time: Number = None
     end_time: Number = None
     time_limit: Number = None  # minutes
+
+
+class _OldJob(_Job, kw_only=True):
+    job_id: int
+    job_state: str
+    num_cpus: int
+    num_nodes: int
+    array_job_id: int | None = None
+    array_task_str: str | None = None
     tres_alloc_str: str | None = None
     tres_req_str: str | None = None
     nodes: str | None = None
@@ -69,28 +74,15 @@ class _Layout(msgspec.Struct):
     gres: dict[str, Any] = {}  # {"gpu:a100": {"count": 2, "indexes": "0-1"}}, or the count alone
 
 
-class _NewJob(msgspec.Struct):
+class _NewJob(_Job, kw_only=True):
     id: int
-    user_id: int
     state: str
-    partition: str | None
-    submit_time: Number
     cpus: int
     num_nodes: Number
-    name: str | None = None
     user_name: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    state_reason: str | None = None
-    priority: Number = None
     array_id: int | None = None
-    array_task_id: Number = None
     array_tasks_waiting: str | None = None
     array_tasks_parallel: Number = None
-    eligible_time: Number = None
-    start_time: Number = None
-    end_time: Number = None
-    time_limit: Number = None  # minutes
     memory: Number = None  # MiB
     gres_per_node: dict[str, Any] | None = None
     layout: dict[str, _Layout] | None = msgspec.field(name="get_resource_layout_per_node", default=None)
