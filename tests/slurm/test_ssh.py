@@ -291,7 +291,7 @@ def test_a_command_that_hangs_is_killed_there(sshd: Sshd, tmp_path: Path, tempor
 
 def test_a_probe_that_hangs_is_given_up(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slurmscope.slurm.ssh._ALLOWANCE", 0.5)
-    (tmp_path / "probe.py").write_text("import time; time.sleep(600)\n")
+    (tmp_path / "probe.py").write_text("import time; time.sleep(5)\n")
 
     async def look() -> None:
         ssh = to(sshd, probe=str(tmp_path / "probe.py"), timeout=0.5)
