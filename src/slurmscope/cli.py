@@ -251,8 +251,8 @@ def capture(
 ) -> None:
     """Ask a cluster everything, once, and write all its answers into FILE.
 
-    FILE is one compressed document, for a bug report or for tests; any command reads it by --from. With --anonymise it
-    tells nobody's name; with --from as well, an older recording is made anonymous.
+    FILE is one compressed document, for a bug report or for tests, which serve, metrics, snapshot and doctor read by
+    --from. With --anonymise it tells nobody's name; with --from as well, an older recording is made anonymous.
     """
     settings = _load(path).settings
     if recording is not None:

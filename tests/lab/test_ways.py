@@ -17,14 +17,15 @@ from lab.served import serving
 from sshd import HOST, Sshd
 
 from slurmscope.model import PARTS
-from slurmscope.settings import Slurm
+from slurmscope.settings import Cluster, Slurm
+from slurmscope.slurm.clusters import source_of
 from slurmscope.slurm.commands import BY_WAY, REST
 from slurmscope.slurm.local import Local
 from slurmscope.slurm.probe import TEXT
 from slurmscope.slurm.rest import Rest
 from slurmscope.slurm.source import SourceError, Way
 from slurmscope.slurm.ssh import Ssh
-from slurmscope.slurm.transport import Failed, Output, TransportError, Unreachable
+from slurmscope.slurm.transport import Failed, Output, TransportError, Unanswered, Unreachable
 
 INTERVAL = "1"
 
@@ -69,6 +70,26 @@ def test_slurmrestd_is_killed_text_stands_in_and_slurmrestd_comes_back(lab: Lab,
         failed = [record for record in records if record["msg"] == "a way failed, another stands in"]
         assert [(record["way"], record["part"]) for record in failed] == [("rest", "all")]
         assert [record["way"] for record in records if record["msg"] == "a way works again"] == ["rest"]
+
+
+def test_a_slurmctld_too_busy_to_answer_is_asked_once_however_many_ways_there_are(lab: Lab) -> None:
+    """With more patience than Slurm's own MessageTimeout of 10 s, squeue gives up by itself and says why."""
+    socket, _ = addresses(lab)
+
+    async def read() -> None:
+        source = source_of(Cluster(Slurm(bin_dir=str(lab.bin), rest_url=socket, timeout=25)))
+        try:
+            with pytest.raises(Unanswered, match="Socket timed out"):
+                await source.read("jobs")
+            assert {command: cost.runs for (_, command), cost in source.costs.items()} == {"squeue": 1}
+        finally:
+            await source.close()
+
+    lab.ctld("stop")
+    try:
+        asyncio.run(read())
+    finally:
+        lab.ctld("cont")
 
 
 def ask(slurm: Slurm) -> Output:

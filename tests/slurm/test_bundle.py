@@ -200,6 +200,7 @@ def test_a_probe_that_asks_in_another_way_is_refused() -> None:
         ("too long", "endless", TooLong),
         ("failed", "exited with 1", Failed),
         ("failed", "Unable to contact slurm controller (connect failure)", Unanswered),
+        ("failed", "slurm_load_jobs error: Socket timed out on send/recv operation", Unanswered),
         ("of tomorrow", "who knows", Failed),
     ],
 )

@@ -7,7 +7,7 @@ TransportError
   NotFound     what would be asked is not there: no such program, no such address, no PySlurm
   TimedOut     it took longer than it may, and was killed with its children
   Failed       it ended with a status that is no answer
-    Unanswered   … for slurmctld does not answer, as the command itself says
+    Unanswered   … for slurmctld does not answer, or not in time, as the command itself says
     Unreachable  … for slurmrestd or a login node is not there, or does not let us in
   TooLong      it printed more than any cluster can have to say
 """
@@ -59,7 +59,14 @@ _KINDS: Mapping[str, type[TransportError]] = {
     probe.FAILED: Failed,
     probe.TOO_LONG: TooLong,
 }
-_NO_CONTACT = "Unable to contact slurm controller"
+# What the commands say when slurmctld is away, or too busy to answer within Slurm's own MessageTimeout: to ask it
+# another way would only be one more question.
+_SILENCES = (
+    "Unable to contact slurm controller",
+    "Socket timed out on send/recv operation",
+    "Zero Bytes were transmitted or received",
+    "Slurm backup controller in standby mode",
+)
 
 
 def kind_of(error: TransportError) -> str:
@@ -70,7 +77,8 @@ def kind_of(error: TransportError) -> str:
 def error_of(kind: str, message: str) -> TransportError:
     """The error for a word."""
     found = _KINDS.get(kind, Failed)
-    return Unanswered(message) if found is Failed and _NO_CONTACT in message else found(message)
+    silent = found is Failed and any(words in message for words in _SILENCES)
+    return Unanswered(message) if silent else found(message)
 
 
 class Output(msgspec.Struct):
