@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a store does. sqlite.py and mongodb.py do it; one set of contract tests holds for both.
+
+Stores are blocking, and are used from threads. A store may be written by several processes (serve, import): all that
+is written within `writing()` is written at once, or not at all, and what is read there is what nobody else changes.
+
+  StoreError      it cannot be used; the message says which, why, and what to do
+    Unreachable   … now: it may be there later (a server that is down, a disk that is full)
+    NewerSchema   … by this version of slurmscope
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from slurmscope.life import Life
+from slurmscope.model import Node
+from slurmscope.usage import Amounts, Key
+
+JobKey = tuple[int, int]  # id and submit time
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+
+class StoreError(Exception):
+    pass
+
+
+class Unreachable(StoreError):
+    pass
+
+
+class NewerSchema(StoreError):
+    pass
+
+
+# --- what is kept besides lives and usage ---------------------------------------------------------------------------
+
+
+class KeptNode(msgspec.Struct, frozen=True):
+    """A node as it was last seen."""
+
+    cluster: str
+    node: Node
+    time: int  # when it was seen so
+    since: int  # when its condition last changed
+
+
+class NodeChange(msgspec.Struct, frozen=True):
+    """A node came into another condition. That a node is IDLE, MIXED or ALLOCATED is one condition: those follow from
+    the jobs on it."""
+
+    cluster: str
+    node: str
+    time: int
+    state: str  # "" when the node is not there any more
+    flags: tuple[str, ...]  # in the order of the alphabet
+    reason: str | None
+    reason_user: str | None
+    reason_time: int | None
+
+
+FINE, MIDDLE, COARSE = 10, 300, 3600
+"""The steps, in seconds, at which totals are kept; FINE stands for "as polled"."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Totals of a cluster, or of a partition, at a moment, or as the mean of a step that began then."""
+
+    cluster: str
+    partition: str  # "" for the whole cluster
+    step: int  # FINE, MIDDLE or COARSE
+    time: int
+    samples: int  # how many moments it is the mean of
+    values: dict[str, float]  # cpus_allocated, jobs_pending, gpus_allocated/a100, …
+
+
+class Span(msgspec.Struct, frozen=True, order=True):
+    """A time of which the accounting was read: since its start, until before its end."""
+
+    start: int
+    end: int
+
+
+# --- what is asked ----------------------------------------------------------------------------------------------------
+
+
+class Lives(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lives are asked for: those for which all that is given holds, the latest submitted ones first."""
+
+    cluster: str | None = None
+    id: int | None = None  # a job's number, or that of its array
+    user: str | None = None
+    account: str | None = None
+    partition: str | None = None
+    states: tuple[str, ...] = ()
+    open: bool | None = None  # has not ended
+    since: int | None = None  # submitted then or later
+    until: int | None = None  # submitted before
+    limit: int | None = 50
+    offset: int = 0
+
+
+class UsageAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sums are asked for: of the days from `since` to before `until`, by some of the names of a Key."""
+
+    since: int  # a day: days since 1970-01-01
+    until: int
+    by: tuple[str, ...] = ()
+    only: Mapping[str, str] = {}  # names of a Key, and the one value that counts
+
+
+class UsageSum(msgspec.Struct, frozen=True):
+    key: tuple[str | int, ...]  # the values of what was asked for `by`
+    amounts: Amounts
+
+
+class Stats(msgspec.Struct, frozen=True):
+    where: str
+    schema: int
+    bytes: int | None  # on disk; None: it cannot be told
+    counts: dict[str, int]  # lives, usage, nodes, …: rows or documents
+    clusters: tuple[str, ...]
+    oldest: int | None  # submit times of the first and the last life
+    newest: int | None
+
+
+KINDS = ("jobs", "node_changes", "usage", "totals_fine", "totals_middle", "totals_coarse")
+"""What may be forgotten after a time, each by itself."""
+
+
+# --- the doors --------------------------------------------------------------------------------------------------------
+
+
+class Writer(Protocol):
+    """Writing for one cluster. Whatever is put replaces what has the same identity."""
+
+    def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]: ...
+
+    def open_lives(self) -> list[Life]:
+        """Those that have not ended."""
+        ...
+
+    def put_lives(self, lives: Sequence[Life]) -> None: ...
+
+    def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
+        """Adds to the sums; amounts may be below zero."""
+        ...
+
+    def clear_usage(self) -> None:
+        """Forgets this cluster's sums, to be made anew."""
+        ...
+
+    def put_nodes(self, nodes: Sequence[KeptNode]) -> None: ...
+
+    def drop_nodes(self, names: Collection[str]) -> None: ...
+
+    def add_node_changes(self, changes: Sequence[NodeChange]) -> None:
+        """A change that is there already (cluster, node, time) is replaced."""
+        ...
+
+    def put_points(self, points: Sequence[Point]) -> None: ...
+
+    def put_spans(self, spans: Sequence[Span]) -> None:
+        """All the spans of this cluster; those that were there are replaced."""
+        ...
+
+
+class Store(Protocol):
+    @property
+    def where(self) -> str:
+        """The store for people; never with a password."""
+        ...
+
+    def writing(self, cluster: str) -> AbstractContextManager[Writer]:
+        """Written when the context is left, all of it; nothing of it when an exception leaves it."""
+        ...
+
+    def life(self, cluster: str, id_: int, submit_time: int) -> Life | None: ...
+
+    def lives(self, asked: Lives) -> list[Life]: ...
+
+    def count(self, asked: Lives) -> int:
+        """How many there are, whatever the limit."""
+        ...
+
+    def each_life(self, cluster: str) -> Iterator[list[Life]]:
+        """All of a cluster's, some thousands at a time, by id and submit time."""
+        ...
+
+    def usage(self, asked: UsageAsked) -> list[UsageSum]:
+        """In the order of the keys; without those of which all amounts are zero."""
+        ...
+
+    def nodes(self, cluster: str) -> list[KeptNode]:
+        """By name."""
+        ...
+
+    def node_changes(self, cluster: str, since: int, until: int, node: str | None = None) -> list[NodeChange]:
+        """In the order of time, then of names."""
+        ...
+
+    def points(self, cluster: str, partition: str | None, step: int, since: int, until: int) -> list[Point]:
+        """In the order of time, then of partitions; None for all of them."""
+        ...
+
+    def spans(self, cluster: str) -> list[Span]: ...
+
+    def clusters(self) -> list[str]:
+        """By name: all that anything is kept of."""
+        ...
+
+    def forget(self, kind: str, before: int) -> int:
+        """Forgets what is of before a time, of one of KINDS; says how many. Lives that have not ended stay."""
+        ...
+
+    def stats(self) -> Stats: ...
+
+    def check(self) -> list[str]:
+        """What is wrong with it; empty: nothing."""
+        ...
+
+    def vacuum(self) -> None:
+        """Gives room back that is not needed any more."""
+        ...
+
+    def backup(self, path: str, progress: Progress = lambda done, of: None) -> None:
+        """A copy as of one moment, while it is written on."""
+        ...
+
+    def close(self) -> None: ...

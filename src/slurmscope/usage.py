@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Who used what on which day: what a life adds to the sums of the days on which it was.
+
+All amounts are whole numbers, so that sums that are kept by adding and taking away are the very sums that a rebuild
+makes. That is why CPU time used is in milliseconds, and memory over time in MiB-seconds: byte-seconds of a large
+cluster's day do not fit into 64 bits. Days are those of UTC.
+
+"Known" amounts are what was allocated to those lives of which the use is known: what was used is to be compared with
+them, and not with all that was allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from slurmscope.life import REQUEUED, VANISHED, Life
+
+DAY = 86400
+_MIB = 1 << 20
+UNTYPED = "gpu"
+"""The type of GPUs that have none."""
+
+
+class Key(NamedTuple):
+    day: int  # days since 1970-01-01
+    cluster: str
+    account: str
+    user: str
+    partition: str
+    qos: str
+    gpu_type: str  # "" where there is no GPU
+
+
+class Amounts(NamedTuple):
+    submitted: int = 0  # tasks, on the day of submission
+    started: int = 0  # on the day of the start
+    ended: int = 0  # on the day of the end: the next five add up to this
+    completed: int = 0
+    failed: int = 0  # FAILED, OUT_OF_MEMORY, NODE_FAIL, BOOT_FAIL, DEADLINE
+    timed_out: int = 0
+    cancelled: int = 0
+    other: int = 0  # preempted, requeued, vanished
+    wait_seconds: int = 0  # from eligible (else submitted) to started, of those that started
+    cpu_seconds: int = 0  # allocated
+    gpu_seconds: int = 0
+    memory_mib_seconds: int = 0
+    cpu_used_ms: int = 0  # used, where that is known
+    cpu_known_seconds: int = 0
+    memory_used_mib_seconds: int = 0  # at its most, over the whole time
+    memory_known_mib_seconds: int = 0
+    energy_joules: int = 0
+
+
+KEYS, AMOUNTS = Key._fields, Amounts._fields
+ZERO = Amounts()
+_OUTCOMES = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "OUT_OF_MEMORY": "failed",
+    "NODE_FAIL": "failed",
+    "BOOT_FAIL": "failed",
+    "DEADLINE": "failed",
+    "TIMEOUT": "timed_out",
+    "CANCELLED": "cancelled",
+    "PREEMPTED": "other",
+    REQUEUED: "other",
+    VANISHED: "other",
+}
+_AT = {name: at for at, name in enumerate(AMOUNTS)}
+Sums = dict[Key, list[int]]
+
+
+def add(sums: Sums, life: Life, sign: int) -> None:
+    """Adds what a life contributes to its days, or with -1 takes it away."""
+    kinds = sorted(life.gpus.items())
+    first = kinds[0][0] or UNTYPED if kinds else ""
+    who = (life.cluster, life.account, life.user, life.partition, life.qos)
+
+    def of(day: int, kind: str = first) -> list[int]:
+        key = Key(day, *who, kind)
+        row = sums.get(key)
+        if row is None:
+            row = sums[key] = [0] * len(AMOUNTS)
+        return row
+
+    if life.submit_time is not None:
+        of(life.submit_time // DAY)[_SUBMITTED] += sign * life.tasks
+    if life.ended and life.end_time is not None:
+        row = of(life.end_time // DAY)
+        row[_ENDED] += sign * life.tasks
+        row[_AT[_OUTCOMES.get(life.state, "other")]] += sign * life.tasks
+    start, until = life.start_time, life.counted_time
+    if start is None or not life.started:
+        return
+    row = of(start // DAY)
+    row[_STARTED] += sign
+    since = max(life.eligible_time or 0, life.submit_time or 0)
+    if since:
+        row[_WAIT] += sign * max(0, start - since)
+    if until is None or until <= start:
+        if life.energy:
+            row[_ENERGY] += sign * life.energy
+        return
+    rest = _totals(life, until - start)
+    more = [(kind or UNTYPED, count * rest[_GPU]) for kind, count in kinds[1:]]
+    rest[_GPU] *= kinds[0][1] if kinds else 0
+    for day, done, whole in _days(start, until):
+        row = of(day)
+        for at, amount in rest.items():
+            row[at] += sign * _share(amount, done, whole)
+        # a job with GPUs of several types: all but the GPUs is under the first
+        for kind, amount in more:
+            of(day, kind)[_GPU] += sign * _share(amount, done, whole)
+
+
+_SUBMITTED, _STARTED, _ENDED, _WAIT = (_AT[name] for name in ("submitted", "started", "ended", "wait_seconds"))
+_CPU, _GPU, _MEMORY, _ENERGY = (
+    _AT[name] for name in ("cpu_seconds", "gpu_seconds", "memory_mib_seconds", "energy_joules")
+)
+_CPU_USED, _CPU_KNOWN = _AT["cpu_used_ms"], _AT["cpu_known_seconds"]
+_MEMORY_USED, _MEMORY_KNOWN = _AT["memory_used_mib_seconds"], _AT["memory_known_mib_seconds"]
+
+
+def _totals(life: Life, elapsed: int) -> dict[int, int]:
+    """What the life allocated and used in all, by the place among the amounts; of GPUs, the seconds of one."""
+    ran = max(0, elapsed - (life.suspended_seconds or 0))
+    cpu, memory = life.cpus * ran, (life.memory or 0) // _MIB * ran
+    found = {_CPU: cpu, _GPU: ran, _MEMORY: memory}
+    if life.ended and life.cpu_seconds is not None:
+        found[_CPU_USED], found[_CPU_KNOWN] = round(life.cpu_seconds * 1000), cpu
+    if life.ended and life.memory_used is not None and life.memory is not None:
+        found[_MEMORY_USED], found[_MEMORY_KNOWN] = life.memory_used * ran // _MIB, memory
+    if life.energy:
+        found[_ENERGY] = life.energy
+    return found
+
+
+def _days(start: int, until: int) -> Iterator[tuple[int, tuple[int, int], int]]:
+    """(day, (seconds before it, seconds to its end), all seconds) of each day that is touched."""
+    whole, at = until - start, start
+    while at < until:
+        day = at // DAY
+        end = min(until, (day + 1) * DAY)
+        yield day, (at - start, end - start), whole
+        at = end
+
+
+def _share(amount: int, done: tuple[int, int], whole: int) -> int:
+    """The part of an amount that falls on a day; the parts of all days add up to the amount."""
+    before, after = done
+    return amount * after // whole - amount * before // whole
+
+
+def deltas(sums: Sums) -> Mapping[Key, Amounts]:
+    """What is left of sums after adding and taking away."""
+    return {key: Amounts(*row) for key, row in sums.items() if any(row)}
