@@ -1,0 +1,477 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The store in a file: SQLite with a write-ahead log.
+
+One writer at a time, of whatever process; readers are never kept waiting. A transaction that was committed survives
+`kill -9`; one that was not leaves no trace. Lives are kept whole, as msgpack, beside the few columns by which they
+are looked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from slurmscope.life import Life
+from slurmscope.model import Node
+from slurmscope.store import schema
+from slurmscope.store.protocol import (
+    COARSE,
+    FINE,
+    MIDDLE,
+    JobKey,
+    KeptNode,
+    Lives,
+    NewerSchema,
+    NodeChange,
+    Point,
+    Progress,
+    Span,
+    Stats,
+    StoreError,
+    Unreachable,
+    UsageAsked,
+    UsageSum,
+)
+from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_BUSY_SECONDS = 60  # for another process to end its writing
+_AT_ONCE = 400  # keys in a query; SQLite takes 32766 variables
+_BATCH = 5000
+_PAGES = 2000  # of a backup, between which others may write
+
+_encode = msgspec.msgpack.Encoder().encode
+_life = msgspec.msgpack.Decoder(Life).decode
+_node = msgspec.msgpack.Decoder(Node).decode
+_change = msgspec.msgpack.Decoder(NodeChange).decode
+_amounts = msgspec.msgpack.Decoder(dict[str, float]).decode
+
+_PUT_LIFE = """
+INSERT INTO jobs (cluster, id, submit, array, user, account, partition, state, end, life)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (cluster, id, submit) DO UPDATE SET
+    array = excluded.array, user = excluded.user, account = excluded.account, partition = excluded.partition,
+    state = excluded.state, end = excluded.end, life = excluded.life
+"""
+_ADD_USAGE = f"""
+INSERT INTO usage ({", ".join((*KEYS, *AMOUNTS))}) VALUES ({", ".join("?" * (len(KEYS) + len(AMOUNTS)))})
+ON CONFLICT ({", ".join(KEYS)}) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in AMOUNTS)}
+"""  # noqa: S608
+_ORDER = "submit DESC, id DESC, (SELECT name FROM clusters WHERE number = cluster)"
+_FORGET = {
+    # whoever ended before then was submitted before then, and there is an index of that
+    "jobs": "DELETE FROM jobs WHERE submit < ?1 AND end < ?1",
+    "node_changes": "DELETE FROM node_changes WHERE time < ?",
+    "usage": "DELETE FROM usage WHERE day < ? / 86400",
+    **{
+        f"totals_{name}": f"DELETE FROM points WHERE step = {step} AND time < ?"  # noqa: S608
+        for name, step in (("fine", FINE), ("middle", MIDDLE), ("coarse", COARSE))
+    },
+}
+
+
+def _told(work: Callable[P, T]) -> Callable[P, T]:
+    """What SQLite raises, as what a store raises."""
+
+    @wraps(work)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return work(*args, **kwargs)
+        except sqlite3.Error as error:
+            raise _error(args[0].where, error) from error  # type: ignore[attr-defined]
+
+    return wrapped
+
+
+# What SQLite's codes mean here: whether it may be over later, and what to do.
+_ERRORS: dict[int, tuple[type[StoreError], str]] = {
+    sqlite3.SQLITE_FULL: (Unreachable, "the disk is full: make room there, or let store.url name another place"),
+    sqlite3.SQLITE_READONLY: (Unreachable, "may not be written by {us}: give them the file and its folder"),
+    sqlite3.SQLITE_CANTOPEN: (Unreachable, "cannot be opened by {us}: is the folder there, and may they write to it?"),
+    sqlite3.SQLITE_PERM: (Unreachable, "may not be opened by {us}"),
+    sqlite3.SQLITE_BUSY: (Unreachable, f"another process has been writing for {_BUSY_SECONDS} s"),
+    sqlite3.SQLITE_IOERR: (Unreachable, "cannot be read or written ({said}): is the disk full, or its server away?"),
+    sqlite3.SQLITE_NOTADB: (StoreError, "is no SQLite file: store.url names something else"),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreError,
+        "is damaged ({said}): put back a backup, or move it away and `slurmscope import` again",
+    ),
+}
+
+
+def _error(where: str, error: sqlite3.Error) -> StoreError:
+    kind, words = _ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (StoreError, "{said}"))
+    return kind(f"{where}: {words.format(us=f'user {os.geteuid()}', said=error)}")
+
+
+class SqliteStore:
+    @_told
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._writing = threading.RLock()
+        if not self._path.parent.is_dir():
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise Unreachable(f"{self.where}: its folder cannot be made: {error.strerror}") from error
+        self._writer = self._connect()
+        try:
+            self._migrate()
+        except BaseException:
+            self._writer.close()
+            raise
+        self._numbers: dict[str, int] = dict(self._writer.execute("SELECT name, number FROM clusters"))
+
+    @property
+    def where(self) -> str:
+        return f"sqlite:{self._path}"
+
+    def _connect(self) -> sqlite3.Connection:
+        found = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        found.execute("PRAGMA synchronous = NORMAL")  # a commit survives us; after a power cut the last may be missing
+        found.execute("PRAGMA cache_size = -65536")
+        return found
+
+    def _migrate(self) -> None:
+        writer = self._writer
+        (version,) = writer.execute("PRAGMA user_version").fetchone()
+        (mark,) = writer.execute("PRAGMA application_id").fetchone()
+        if version > len(schema.MIGRATIONS):
+            raise NewerSchema(
+                f"{self.where}: has schema {version}, and this slurmscope knows {len(schema.MIGRATIONS)}: "
+                "it was written by a newer one, which is needed here too"
+            )
+        if mark != schema.APPLICATION_ID and writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            raise StoreError(f"{self.where}: is another program's database: let store.url name a file of its own")
+        if version == len(schema.MIGRATIONS):
+            return
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            (version,) = writer.execute("PRAGMA user_version").fetchone()  # another process may have been quicker
+            for number, script in enumerate(schema.MIGRATIONS[version:], version + 1):
+                for statement in script.split(";\n"):
+                    writer.execute(statement)
+                writer.execute(f"PRAGMA user_version = {number}")
+            writer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        except BaseException:
+            writer.execute("ROLLBACK")
+            raise
+        writer.execute("COMMIT")
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, cluster: str) -> Iterator[_Writer]:
+        with self._writing:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    number = self._number(cluster)
+                    yield _Writer(self._writer, cluster, number)
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):  # a full disk has rolled back by itself
+                        self._writer.execute("ROLLBACK")
+                    raise
+                self._numbers[cluster] = number
+            except sqlite3.Error as error:
+                raise _error(self.where, error) from error
+
+    def _number(self, cluster: str) -> int:
+        self._writer.execute("INSERT OR IGNORE INTO clusters (name) VALUES (?)", (cluster,))
+        (number,) = self._writer.execute("SELECT number FROM clusters WHERE name = ?", (cluster,)).fetchone()
+        return int(number)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _ask(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
+        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = self._local.reader = self._connect()
+            reader.execute("PRAGMA query_only = 1")
+            self._readers.append(reader)
+        return reader.execute(query, values)
+
+    def _of(self, cluster: str) -> int:
+        """A cluster's number; 0, which none has, for one that is not known."""
+        if cluster not in self._numbers:
+            self._numbers = dict(self._ask("SELECT name, number FROM clusters"))
+        return self._numbers.get(cluster, 0)
+
+    def _names(self) -> dict[int, str]:
+        return {number: name for name, number in self._ask("SELECT name, number FROM clusters")}
+
+    @_told
+    def life(self, cluster: str, id_: int, submit_time: int) -> Life | None:
+        key = self._of(cluster), id_, submit_time
+        row = self._ask("SELECT life FROM jobs WHERE cluster = ? AND id = ? AND submit = ?", key).fetchone()
+        return None if row is None else _life(row[0])
+
+    @_told
+    def lives(self, asked: Lives) -> list[Life]:
+        where, values = self._where(asked)
+        query = f"SELECT life FROM jobs WHERE {where} ORDER BY {_ORDER} LIMIT ? OFFSET ?"  # noqa: S608
+        rows = self._ask(query, [*values, -1 if asked.limit is None else asked.limit, asked.offset])
+        return [_life(life) for (life,) in rows]
+
+    @_told
+    def count(self, asked: Lives) -> int:
+        where, values = self._where(asked)
+        (found,) = self._ask(f"SELECT count(*) FROM jobs WHERE {where}", values).fetchone()  # noqa: S608
+        return int(found)
+
+    def _where(self, asked: Lives) -> tuple[str, list[Any]]:
+        terms: list[tuple[str, list[Any]]] = []
+        if asked.cluster is not None:
+            terms.append(("cluster = ?", [self._of(asked.cluster)]))
+        if asked.id is not None:
+            terms.append(("(id = ? OR array = ?)", [asked.id, asked.id]))
+        for term, value in (
+            ("user = ?", asked.user),
+            ("account = ?", asked.account),
+            ("partition = ?", asked.partition),
+            ("submit >= ?", asked.since),
+            ("submit < ?", asked.until),
+        ):
+            if value is not None:
+                terms.append((term, [value]))
+        if asked.states:
+            terms.append((f"state IN ({', '.join('?' * len(asked.states))})", list(asked.states)))
+        if asked.open is not None:
+            terms.append((f"end IS {'' if asked.open else 'NOT '}NULL", []))
+        return " AND ".join(term for term, _ in terms) or "1", [one for _, values in terms for one in values]
+
+    @_told
+    def each_life(self, cluster: str) -> Iterator[list[Life]]:
+        return self._each(self._of(cluster))
+
+    def _each(self, number: int) -> Iterator[list[Life]]:
+        query = (
+            "SELECT id, submit, life FROM jobs WHERE cluster = ? AND (id, submit) > (?, ?) ORDER BY id, submit LIMIT ?"
+        )
+        key: tuple[int, int] = -1, -1
+        while rows := self._ask(query, (number, *key, _BATCH)).fetchall():
+            yield [_life(life) for _, _, life in rows]
+            key = rows[-1][0], rows[-1][1]
+
+    @_told
+    def usage(self, asked: UsageAsked) -> list[UsageSum]:
+        if unknown := {*asked.by, *asked.only} - set(KEYS):
+            raise ValueError(f"usage is by {', '.join(KEYS)}, and not by {', '.join(sorted(unknown))}")
+        by = ", ".join(
+            "(SELECT name FROM clusters WHERE number = cluster)" if one == "cluster" else one for one in asked.by
+        )
+        where = "day >= ? AND day < ?"
+        values: list[Any] = [asked.since, asked.until]
+        for name, value in asked.only.items():
+            where += f" AND {name} = ?"
+            values.append(self._of(value) if name == "cluster" else value)
+        sums = ", ".join(f"sum({name})" for name in AMOUNTS)
+        group = f" GROUP BY {', '.join(asked.by)}" if by else ""
+        query = f"SELECT {by + ', ' if by else ''}{sums} FROM usage WHERE {where}{group}"  # noqa: S608
+        width = len(asked.by)
+        rows = self._ask(query, values).fetchall()
+        found = [UsageSum(tuple(row[:width]), Amounts(*(one or 0 for one in row[width:]))) for row in rows]
+        return sorted((one for one in found if any(one.amounts)), key=lambda one: one.key)
+
+    @_told
+    def nodes(self, cluster: str) -> list[KeptNode]:
+        query = "SELECT node, time, since FROM nodes WHERE cluster = ? ORDER BY name"
+        rows = self._ask(query, (self._of(cluster),))
+        return [KeptNode(cluster, _node(node), time, since) for node, time, since in rows]
+
+    @_told
+    def node_changes(self, cluster: str, since: int, until: int, node: str | None = None) -> list[NodeChange]:
+        query = "SELECT change FROM node_changes WHERE cluster = ? AND time >= ? AND time < ?"
+        values: list[Any] = [self._of(cluster), since, until]
+        if node is not None:
+            query += " AND node = ?"
+            values.append(node)
+        return [_change(change) for (change,) in self._ask(query + " ORDER BY time, node", values)]
+
+    @_told
+    def points(self, cluster: str, partition: str | None, step: int, since: int, until: int) -> list[Point]:
+        where = "cluster = ? AND step = ? AND time >= ? AND time < ?"
+        values: list[Any] = [self._of(cluster), step, since, until]
+        if partition is not None:
+            where += " AND partition = ?"
+            values.append(partition)
+        query = f"SELECT partition, time, samples, amounts FROM points WHERE {where} ORDER BY time, partition"  # noqa: S608
+        rows = self._ask(query, values)
+        return [Point(cluster, name, step, time, samples, _amounts(found)) for name, time, samples, found in rows]
+
+    @_told
+    def spans(self, cluster: str) -> list[Span]:
+        query = "SELECT start, end FROM spans WHERE cluster = ? ORDER BY start"
+        return [Span(start, end) for start, end in self._ask(query, (self._of(cluster),))]
+
+    @_told
+    def clusters(self) -> list[str]:
+        return sorted(self._names().values())
+
+    # --- keeping ------------------------------------------------------------------------------------------------------
+
+    @_told
+    def forget(self, kind: str, before: int) -> int:
+        with self._writing:
+            return self._writer.execute(_FORGET[kind], (before,)).rowcount
+
+    @_told
+    def stats(self) -> Stats:
+        tables = {
+            "jobs": "jobs",
+            "usage": "usage",
+            "nodes": "nodes",
+            "node_changes": "node_changes",
+            "totals": "points",
+        }
+        counts = {kind: self._ask(f"SELECT count(*) FROM {table}").fetchone()[0] for kind, table in tables.items()}  # noqa: S608
+        # one after the other, for SQLite looks up the least or the greatest of an index only by itself
+        (oldest,) = self._ask("SELECT min(submit) FROM jobs").fetchone()
+        (newest,) = self._ask("SELECT max(submit) FROM jobs").fetchone()
+        files = [self._path, *(self._path.with_name(self._path.name + end) for end in ("-wal", "-shm"))]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        (version,) = self._ask("PRAGMA user_version").fetchone()
+        return Stats(self.where, version, size, counts, tuple(self.clusters()), oldest, newest)
+
+    @_told
+    def check(self) -> list[str]:
+        found = [row[0] for row in self._ask("PRAGMA integrity_check(20)") if row[0] != "ok"]
+        negative = " OR ".join(f"{name} < 0" for name in AMOUNTS)
+        (wrong,) = self._ask(f"SELECT count(*) FROM usage WHERE {negative}").fetchone()  # noqa: S608
+        return found + (
+            [f"{wrong} sums of usage are below zero: `slurmscope store rebuild` makes them anew"] if wrong else []
+        )
+
+    @_told
+    def vacuum(self) -> None:
+        with self._writing:
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA optimize")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @_told
+    def backup(self, path: str, progress: Progress = lambda done, of: None) -> None:
+        target, part = Path(path), Path(f"{path}.part")
+        try:
+            part.unlink(missing_ok=True)
+            copy = sqlite3.connect(part)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{path}: cannot be written: {error}") from error
+        try:
+            # a reader's snapshot: others write on, and what they write is not in the copy
+            self._ask("SELECT 1")
+            self._local.reader.backup(
+                copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001
+            )
+        except sqlite3.Error as error:
+            part.unlink(missing_ok=True)
+            raise StoreError(f"{path}: the backup failed: {error}") from error
+        finally:
+            copy.close()
+        part.replace(target)
+
+    def close(self) -> None:
+        for one in (*self._readers, self._writer):
+            with suppress(sqlite3.Error):
+                one.close()
+
+
+class _Writer:
+    """Within a transaction of one cluster."""
+
+    def __init__(self, db: sqlite3.Connection, cluster: str, number: int) -> None:
+        self._db = db
+        self._cluster = cluster
+        self._number = number
+
+    def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
+        found = {}
+        wanted = list(keys)
+        for at in range(0, len(wanted), _AT_ONCE):
+            some = wanted[at : at + _AT_ONCE]
+            query = (
+                f"WITH wanted (i, s) AS (VALUES {', '.join(['(?, ?)'] * len(some))}) "  # noqa: S608
+                "SELECT life FROM wanted CROSS JOIN jobs ON cluster = ? AND id = i AND submit = s"
+            )
+            for (row,) in self._db.execute(query, [one for key in some for one in key] + [self._number]):
+                life = _life(row)
+                found[life.key] = life
+        return found
+
+    def open_lives(self) -> list[Life]:
+        rows = self._db.execute("SELECT life FROM jobs WHERE cluster = ? AND end IS NULL", (self._number,))
+        return [_life(life) for (life,) in rows]
+
+    def put_lives(self, lives: Sequence[Life]) -> None:
+        number = self._number
+        self._db.executemany(
+            _PUT_LIFE,
+            [
+                (
+                    number,
+                    one.id,
+                    one.submit_time or 0,
+                    one.array_id,
+                    one.user,
+                    one.account,
+                    one.partition,
+                    one.state,
+                    one.end_time if one.ended else None,
+                    _encode(one),
+                )
+                for one in lives
+            ],
+        )
+
+    def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
+        number = self._number
+        self._db.executemany(_ADD_USAGE, [(key.day, number, *key[2:], *amounts) for key, amounts in deltas.items()])
+
+    def clear_usage(self) -> None:
+        self._db.execute("DELETE FROM usage WHERE cluster = ?", (self._number,))
+
+    def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
+        self._db.executemany(
+            "INSERT OR REPLACE INTO nodes (cluster, name, time, since, node) VALUES (?, ?, ?, ?, ?)",
+            [(self._number, one.node.name, one.time, one.since, _encode(one.node)) for one in nodes],
+        )
+
+    def drop_nodes(self, names: Collection[str]) -> None:
+        self._db.executemany(
+            "DELETE FROM nodes WHERE cluster = ? AND name = ?", [(self._number, name) for name in names]
+        )
+
+    def add_node_changes(self, changes: Sequence[NodeChange]) -> None:
+        self._db.executemany(
+            "INSERT OR REPLACE INTO node_changes (cluster, node, time, change) VALUES (?, ?, ?, ?)",
+            [(self._number, one.node, one.time, _encode(one)) for one in changes],
+        )
+
+    def put_points(self, points: Sequence[Point]) -> None:
+        self._db.executemany(
+            "INSERT OR REPLACE INTO points (cluster, step, partition, time, samples, amounts) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [(self._number, one.step, one.partition, one.time, one.samples, _encode(one.values)) for one in points],
+        )
+
+    def put_spans(self, spans: Sequence[Span]) -> None:
+        self._db.execute("DELETE FROM spans WHERE cluster = ?", (self._number,))
+        self._db.executemany(
+            "INSERT INTO spans (cluster, start, end) VALUES (?, ?, ?)",
+            [(self._number, one.start, one.end) for one in spans],
+        )
