@@ -6,7 +6,7 @@ import ipaddress
 import math
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,6 +148,95 @@ def _check_tokens(tokens: list[str]) -> str | None:
     return None
 
 
+# Sinks
+
+# Labels that series of the pages have: the Pushgateway would write the group's own over them.
+PAGE_LABELS = re.compile(
+    "accounts?|cluster|code|command|event|family|feature|flags?|host|kind|le|license|name|nodes?|parent|part|"
+    "partitions?|qos|reason|reservation|role|scheduler|slurm_node_states|source|state|status|topic|tres|type|unit|use|"
+    "users?|username|version"
+)
+_INDEX_PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_NAMESPACE = re.compile(r"(?!AWS/)[A-Za-z0-9._/#-][A-Za-z0-9._/#:-]{0,254}")
+_LABEL = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*")
+CLUSTER_DIMENSION = "ClusterName"
+_PASSWORDS = ("password", "password_file")
+SINK_SECRETS = {
+    "elasticsearch": (*_PASSWORDS, "api_key"),
+    "pushgateway": _PASSWORDS,
+}
+"""Settings of which only one may be set, by section."""
+_MOST_DIMENSIONS = 30
+
+
+def _check_prefix(prefix: str) -> str | None:
+    if _INDEX_PREFIX.fullmatch(prefix):
+        return None
+    return "up to 100 of a-z, 0-9, _, - and ., the first a letter or a digit: so must an index be called"
+
+
+def _check_namespace(namespace: str) -> str | None:
+    if _NAMESPACE.fullmatch(namespace):
+        return None
+    return "up to 255 of A-Z, a-z, 0-9, ., -, _, /, # and :, not beginning with : or AWS/, as CloudWatch wants it"
+
+
+def _check_dimensions(dimensions: dict[str, str]) -> str | None:
+    most = _MOST_DIMENSIONS - (CLUSTER_DIMENSION not in dimensions)
+    if len(dimensions) > most:
+        return f"at most {most} dimensions, for CloudWatch takes {_MOST_DIMENSIONS} with {CLUSTER_DIMENSION}"
+    for name, value in dimensions.items():
+        if not _ascii(name, 255) or name.startswith(":"):
+            return f"names of 1 to 255 characters of ASCII that do not begin with :, which {shown(name)} is not"
+        if not _ascii(value, 1024):
+            return f"values of 1 to 1024 characters of ASCII, which that of {shown(name)} is not"
+    return None
+
+
+def _ascii(text: str, most: int) -> bool:
+    return text.isascii() and text.isprintable() and bool(text.strip()) and len(text) <= most
+
+
+def _check_grouping(grouping: dict[str, str]) -> str | None:
+    for name in grouping:
+        if not _LABEL.fullmatch(name):
+            return f"names of labels (a-z, A-Z, 0-9, _), which {shown(name)} is not"
+        if name == "job":
+            return "no label job here, for pushgateway.job is that one"
+        if PAGE_LABELS.fullmatch(name):
+            return f"no label that a series has already, which {name} is: another name, such as site"
+    return None
+
+
+def _check_job(job: str) -> str | None:
+    return None if job.strip() else "a name"
+
+
+def sink_conflicts(values: Mapping[str, Any], clusters: int) -> Iterator[tuple[str, str]]:
+    """Settings of sinks that are right one by one and wrong together: which one, and what was expected of it.
+
+    Of a setting that is wrong by itself there is no value.
+    """
+    for sink, keys in SINK_SECRETS.items():
+        first, *others = [f"{sink}.{key}" for key in keys if values.get(f"{sink}.{key}")] or [""]
+        if others:
+            yield (
+                first,
+                f"expected to be the only secret, found {' and '.join(others)} beside it: leave out all but one",
+            )
+        user, passwords = values.get(f"{sink}.user"), [f"{sink}.{key}" for key in _PASSWORDS]
+        if user and not first:
+            yield f"{sink}.user", f"expected {' or '.join(passwords)} to be set too, found them empty"
+        if first in passwords and user == "":
+            yield first, f"expected {sink}.user to be set too, found it empty"
+    if clusters > 1 and CLUSTER_DIMENSION in (values.get("cloudwatch.dimensions") or ()):
+        yield (
+            "cloudwatch.dimensions",
+            f"expected no {CLUSTER_DIMENSION} where {clusters} clusters are read, for it would be the same of all: "
+            "leave it out",
+        )
+
+
 # each gives what was expected, None where the value is right
 _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "slurm.ssh": _check_ssh,
@@ -162,4 +251,16 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "serve.users": _check_users,
     "serve.tokens": _check_tokens,
     "prometheus.url": _check_url,
+    "elasticsearch.url": _check_url,
+    "elasticsearch.password_file": _check_file,
+    "elasticsearch.ca": _check_file,
+    "elasticsearch.prefix": _check_prefix,
+    "cloudwatch.endpoint_url": _check_url,
+    "cloudwatch.namespace": _check_namespace,
+    "cloudwatch.dimensions": _check_dimensions,
+    "pushgateway.url": _check_url,
+    "pushgateway.job": _check_job,
+    "pushgateway.grouping": _check_grouping,
+    "pushgateway.password_file": _check_file,
+    "pushgateway.ca": _check_file,
 }

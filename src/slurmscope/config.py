@@ -18,7 +18,7 @@ import msgspec
 
 from slurmscope import dotenv as dotenv_file
 from slurmscope import notation
-from slurmscope.checks import ADDRESS_WORDS, Found, WrongError, address, checked
+from slurmscope.checks import ADDRESS_WORDS, SINK_SECRETS, Found, WrongError, address, checked, sink_conflicts
 from slurmscope.fields import CLUSTERS, CLUSTERS_FIELD, FIELDS, OF_A_CLUSTER, SECTIONS, Field
 from slurmscope.settings import Cluster, Poll, Settings, Slurm
 
@@ -36,6 +36,7 @@ _ALIASES = {field.alias: key for key, field in FIELDS.items() if field.alias}
 # it becomes a label, and is typed on command lines
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _TOKENS = ("slurm.rest_token", "slurm.rest_token_file", "slurm.rest_token_command")
+_ALTERNATIVES = (_TOKENS, *(tuple(f"{sink}.{key}" for key in keys) for sink, keys in SINK_SECRETS.items()))
 
 
 class ConfigError(Exception):
@@ -122,14 +123,14 @@ def load(
     dotenv_place, dotenv_variables = _read_dotenv(dotenv, problems, ignored)
     named = env.get(_CONFIG) or dotenv_variables.get(_CONFIG)
     file = _from_toml(path or (Path(named) if named else None), problems, ignored)
-    found = _one_token(file.found)
-    found |= _one_token(_from_variables(dotenv_variables, dotenv_place, problems))
-    found |= _one_token(_from_variables(env, "environment", problems))
-    found |= _one_token(_from_command_line(overrides or {}, problems))
+    found = _one_secret(file.found)
+    found |= _one_secret(_from_variables(dotenv_variables, dotenv_place, problems))
+    found |= _one_secret(_from_variables(env, "environment", problems))
+    found |= _one_secret(_from_command_line(overrides or {}, problems))
 
     base = _DEFAULTS.merged(found, problems)
-    clusters = {name: base.merged(_one_token(own), problems, _table(name)) for name, own in file.clusters.items()}
-    problems += _conflicts(base)
+    clusters = {name: base.merged(_one_secret(own), problems, _table(name)) for name, own in file.clusters.items()}
+    problems += _conflicts(base, len(clusters))
     # beside clusters, [slurm] and [poll] are what these inherit, and need not be right by themselves
     problems += dict.fromkeys(problem for scope in clusters.values() or [base] for problem in _cluster_conflicts(scope))
     if clusters and base.values.get("slurm.cluster"):
@@ -218,19 +219,23 @@ class _Scope(NamedTuple):
 _DEFAULTS = _Scope({key: field.default for key, field in FIELDS.items()}, dict.fromkeys(FIELDS, "default"))
 
 
-def _one_token(found: dict[str, Found]) -> dict[str, Found]:
-    """The ways to a token are alternatives: where one is set, even to nothing, none is taken from elsewhere."""
-    given = [found[key].origin for key in _TOKENS if key in found]
-    return {key: Found("", given[0], text=False) for key in _TOKENS if given} | found
+def _one_secret(found: dict[str, Found]) -> dict[str, Found]:
+    """The ways to a secret are alternatives: where one is set, even to nothing, none is taken from elsewhere."""
+    for keys in _ALTERNATIVES:
+        given = [found[key].origin for key in keys if key in found]
+        found = {key: Found("", given[0], text=False) for key in keys if given} | found
+    return found
 
 
-def _conflicts(scope: _Scope) -> list[str]:
+def _conflicts(scope: _Scope, clusters: int) -> list[str]:
     """What is wrong between settings that are right one by one."""
-    return [
+    problems = [
         f"{scope.origins[one]}: {one}: expected {other} to be set too, found it empty"
         for one, other in [("serve.tls_cert", "serve.tls_key"), ("serve.tls_key", "serve.tls_cert")]
         if scope.values.get(one) and scope.values.get(other) == ""
     ]
+    wrong = sink_conflicts(scope.values, clusters)
+    return problems + [f"{scope.origins[key]}: {key}: {expected}" for key, expected in wrong]
 
 
 def _cluster_conflicts(scope: _Scope) -> list[str]:
