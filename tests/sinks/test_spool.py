@@ -194,7 +194,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", place]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(place)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root can mount a small disk")
     yield place

@@ -141,9 +141,10 @@ class Spool:
         (free,) = self._db.execute("PRAGMA freelist_count").fetchone()
         (page,) = self._db.execute("PRAGMA page_size").fetchone()
         if free * page > _ROOM:
-            self._db.execute(f"PRAGMA incremental_vacuum({_STEP})").fetchall()
+            # as a script, for execute() would stop at the first page
+            self._db.executescript(f"PRAGMA incremental_vacuum({_STEP})")
         if not self.length and self._on_disk() > 2 * _ROOM:
-            self._db.execute("PRAGMA incremental_vacuum").fetchall()
+            self._db.executescript("PRAGMA incremental_vacuum")
             # the files themselves get smaller when the log is written back
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
