@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from slurmscope.life import Accounted, Step
 from slurmscope.model import Job
 
 # What is no difference: sshare prints six decimals and whole seconds.
@@ -53,6 +54,8 @@ def _ids(spec: str) -> str:
 
 def _name(record: Any) -> Any:
     for fields in (("id", "submit_time"), ("account", "user", "partition"), ("name", "nodes"), ("host",)):
+        if isinstance(record, Accounted):
+            return record.job.key
         if type(record).__name__ == "Node":
             return record.name
         if all(hasattr(record, field) for field in fields):
@@ -61,13 +64,16 @@ def _name(record: Any) -> Any:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(field, value), with the fields of structs inside; RPCs, whose order means nothing, by name."""
+    """(field, value), with the fields of structs inside; RPCs and steps, whose order means nothing, by name."""
     if isinstance(value, msgspec.Struct):
         for field in value.__struct_fields__:
             yield from flat(getattr(value, field), f"{path}.{field}".lstrip("."))
     elif path in ("rpcs", "rpc_users"):
         for field in ("id", "calls", "seconds"):
             yield f"{path}.{field}", {rpc.name: getattr(rpc, field) for rpc in value}
+    elif path == "steps":
+        for field in Step.__struct_fields__:
+            yield f"{path}.{field}", {step.id: getattr(step, field) for step in value}
     else:
         yield path, value
 

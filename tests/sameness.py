@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from slurmscope.life import Accounted, Step
 from slurmscope.model import (
     Accounting,
     Config,
@@ -100,6 +101,13 @@ class Comparison:
                 self.same(left, right)
         elif type(one) in NAMES or type(one) in HOSTS:
             self._record(one, other)
+        elif isinstance(one, Accounted):
+            self.same(one.job, other.job)
+            self.same(one.steps, other.steps)
+            for field in ("suspended_seconds", "cpu_seconds", "energy", "derived_exit_code"):
+                assert getattr(one, field) == getattr(other, field), field
+        elif isinstance(one, Step):
+            assert msgspec.structs.replace(one, name="") == msgspec.structs.replace(other, name="")
         elif isinstance(one, Scheduler | Accounting):
             self._report(one, other)
         else:

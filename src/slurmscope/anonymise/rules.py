@@ -127,6 +127,14 @@ def number(names: Seen, value: str) -> str:
     return value if value in STANDING or value in _UNLIMITED or _NUMBER.fullmatch(value) else free(names, value)
 
 
+def step(names: Seen, value: str) -> str:
+    """The id of a job or of a step of it: 31, 31.0, 31_4.batch, 9+0.extern, or batch alone."""
+    job, _, kind = value.rpartition(".")
+    if kind in ("batch", "extern", "interactive"):
+        return number(names, job) + value[len(job) :]
+    return number(names, value)
+
+
 def reason(names: Seen, value: str) -> str:
     """Why a job waits: a word of Slurm's own, a sentence, or what a plugin has to say."""
     if value.startswith(_UNAVAILABLE):

@@ -72,8 +72,10 @@ def jobs(names: Seen, data: str, marks: tuple[str, str]) -> str:
 
 
 _HISTORY = {
-    **_keys(rules.number, "JobIDRaw JobID Priority Submit Eligible Start End TimelimitRaw ExitCode"),
-    **_keys(rules.word, "Partition QOS ReqTRES AllocTRES Constraints"),
+    **_keys(rules.step, "JobIDRaw JobID"),
+    **_keys(rules.number, "Priority Submit Eligible Start End Suspended TimelimitRaw ExitCode"),
+    **_keys(rules.number, "DerivedExitCode TotalCPU NTasks ConsumedEnergyRaw"),
+    **_keys(rules.word, "Partition QOS ReqTRES AllocTRES Constraints TRESUsageInMax TRESUsageInTot TRESUsageOutTot"),
     **_keys(rules.name, "User Account"),
     "State": lambda names, value: names.word(value.partition(" ")[0]),  # CANCELLED by whom
     "Reason": rules.reason,

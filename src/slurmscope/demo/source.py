@@ -12,7 +12,7 @@ from slurmscope.demo import records, reports
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
 from slurmscope.slurm.commands import BY_PART
-from slurmscope.slurm.source import Costs, Reading, metered, own_user
+from slurmscope.slurm.source import Costs, Reading, Window, metered, own_user
 from slurmscope.worker import compute
 
 # The story begins a day before somebody first looks, or some hours earlier: whoever starts anew soon finds the same
@@ -59,7 +59,7 @@ class DemoSource:
         self._simulation = Simulation(seed, (now - _BEFORE) // _EVERY * _EVERY)
         self._simulation.advance(now)
 
-    async def read(self, part: str) -> Reading:
+    async def read(self, part: str, window: Window | None = None) -> Reading:
         # in the thread for such things: after a laptop's sleep there may be a night to catch up with
         with metered(self.costs, part, BY_PART[part].program):
             return await compute(self._read, part)

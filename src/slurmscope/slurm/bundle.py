@@ -171,8 +171,8 @@ def of_probe(done: Finished, command: Command, where: str) -> Output:
 def _asked_alike(command: Command, answer: Answer) -> bool:
     """Whether it is the question that we ask: our readers rely on the order of fields in it."""
     cluster = answer.argv[-1] if "-M" in answer.argv[-2:-1] else ""
-    forms = (probe.arguments(form, *answer.marks, cluster) for form in (command.row.argv, command.row.old) if form)
-    return list(answer.argv) in forms
+    known = [form for form in (command.row.argv, command.row.old) if form]
+    return list(answer.argv) in [probe.arguments(form, *answer.marks, cluster, command.window) for form in known]
 
 
 class Recorded:

@@ -14,7 +14,7 @@ from slurmscope.logs import fields
 from slurmscope.model import PARTS
 from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
-from slurmscope.slurm.source import Costs, Reading, SourceError, Way
+from slurmscope.slurm.source import Costs, Reading, SourceError, Way, Window
 from slurmscope.slurm.transport import NotFound, TimedOut, TransportError, Unanswered, Unreachable
 
 log = logging.getLogger(__name__)
@@ -27,6 +27,7 @@ _BY_REST = (REST, TEXT, PYSLURM, JSON)
 PREFERENCE: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(PARTS, _BY_TEXT),
     **dict.fromkeys(("scheduler", "controllers", "licenses", "shares"), _BY_REST),
+    "history": _BY_TEXT,
 }
 _PATIENCE = 30.0  # seconds before what failed is tried again, doubled each time
 _LONGEST_PATIENCE = 600.0
@@ -72,7 +73,7 @@ class Choice:
         names = sorted(PREFERENCE[part], key=lambda name: name != self._first)
         return [self._ways[name] for name in names if name in self._ways and part in self._ways[name].commands]
 
-    async def read(self, part: str) -> Reading:
+    async def read(self, part: str, window: Window | None = None) -> Reading:
         order = self.order(part)
         left = [way for way in order if self._rest(way, part) is None] or order[:1]
         errors: list[Exception] = []
@@ -80,7 +81,7 @@ class Choice:
         while left:
             way = left.pop(0)
             try:
-                reading = await _read(way, part)
+                reading = await _read(way, part, window)
             except (TransportError, SourceError) as error:
                 errors.append(error)
                 left = [other for other in left if _may_do_better(other, way, error)]
@@ -129,9 +130,9 @@ class Choice:
                 self.fallbacks[part, way.name] = self.fallbacks.get((part, way.name), 0) + 1
 
 
-async def _read(way: Way, part: str) -> Reading:
+async def _read(way: Way, part: str, window: Window | None) -> Reading:
     try:
-        return await way.read(part)
+        return await way.read(part, window)
     except (TransportError, SourceError):
         raise
     except Exception as error:  # a fault of ours costs one way, not the part

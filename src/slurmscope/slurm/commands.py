@@ -56,6 +56,11 @@ class Command(msgspec.Struct, frozen=True):
     parse: Parser
     recording: str  # what guards the parser, in tests/recordings/
     lacks: Mapping[str, str] = {}  # fields that this way cannot know, and why; they are then None, or empty
+    window: tuple[str, str] = probe.WINDOW  # the time that the accounting is asked for
+
+    def within(self, since: int, until: int) -> Command:
+        """The same question for another time. `uts` is Slurm's own word for epoch seconds."""
+        return msgspec.structs.replace(self, window=(f"uts{since}", f"uts{until}"))
 
     @property
     def way(self) -> str:
@@ -195,12 +200,13 @@ _TEXT = (
     ),
     Command(
         row=_ROWS[TEXT, "history"],
-        answers="Every job of the last hour, as the accounting has it, each life of a requeued one by itself.",
+        answers="Every job of a time and its steps, as the accounting has them; each life of a requeued one by itself.",
         why=(
-            "Asked by `slurmscope capture` alone. Every field ends in a mark that is random for each run, so that no "
-            "job's name can forge a field or a row. Allocations only: steps would be many times as many."
+            "For the store (`slurmscope import`, and a regular pass of `serve`), a window after the other. Every field "
+            "ends in a mark that is random for each run, so that no job's name can forge a field or a row. States are "
+            "named, for else sacct leaves out jobs that were cancelled before they could ever run."
         ),
-        cost="Goes to slurmdbd, which asks its database for an hour.",
+        cost="Goes to slurmdbd, which asks its database for the jobs of that time; nothing goes to slurmctld.",
         parse=history.parse_history,
         recording="sacct.txt",
     ),
@@ -251,7 +257,13 @@ _UNTOLD: dict[str, dict[str, str]] = {
         "rpcs.id": "not told",
         "rpc_users.id": "not told",
     },
-    "history": {"reservation": "not told before v0.0.39", "exit_code": "not told before v0.0.39"},
+    "history": {
+        "job.reservation": "not told before v0.0.39",
+        "job.exit_code": "not told before v0.0.39",
+        "derived_exit_code": "not told before v0.0.39",
+        "steps.exit_code": "not told before v0.0.39",
+        "cancelled_by": "told as a name, by some versions, where text has a user's number",
+    },
     "config": {
         "cluster": "not told before v0.0.40",
         "boot_time": "not told",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs as the accounting knows them: `sacct`, one record for each life of a job."""
+"""Jobs as the accounting knows them: `sacct`, one record for each life of a job, with its steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from sys import intern
 from typing import Any
 
+from slurmscope.life import Accounted, Step
 from slurmscope.model import Job
 from slurmscope.slurm import probe, values
-from slurmscope.slurm.text import Malformed, Marks, Parsed, decode, read_rows
+from slurmscope.slurm.text import Malformed, Marks, Parsed, decode
 from slurmscope.slurm.values import MINUTE, epoch, number, text
 
 
@@ -51,19 +52,107 @@ def job_of(fields: Mapping[str, str], amounts: Mapping[str, int]) -> Job:
     )
 
 
-def _job(row: str) -> Job:
-    fields = dict(zip(probe.HISTORY_FIELDS, row.split("\0"), strict=True))
-    return job_of(fields, values.tres(fields["AllocTRES"] or fields["ReqTRES"]))
+def accounted(
+    job: Job,
+    steps: tuple[Step, ...],
+    suspended: int | None,
+    cpu_seconds: float | None,
+    derived_exit_code: str | None,
+    cancelled_by: str | None,
+) -> Accounted:
+    """What both dialects tell, put together. slurmdbd has no sum of energy, and not always one of CPU time."""
+    energy = sum(step.energy or 0 for step in steps)
+    used = cpu_seconds or sum(step.cpu_seconds or 0 for step in steps)
+    return Accounted(
+        job=job,
+        steps=steps,
+        suspended_seconds=suspended,
+        cpu_seconds=round(used, 3) or None,  # 0 is what Slurm says of what it did not measure
+        energy=energy or None,
+        derived_exit_code=derived_exit_code,
+        cancelled_by=cancelled_by,
+    )
 
 
-def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Job, ...]]:
+def _seconds(value: str) -> float | None:
+    """CPU time as sacct prints it: `01:02.345`, `1-02:03:04`; 0 is what it prints where nothing was measured."""
+    whole, _, parts = value.partition(".")
+    seconds = values.duration(whole) or 0
+    return (int(parts) / 1000 + seconds if parts else seconds) or None
+
+
+def _step(row: dict[str, str], id_: str) -> Step:
+    most, all_in, all_out = row["TRESUsageInMax"], row["TRESUsageInTot"], row["TRESUsageOutTot"]
+    used = values.used_tres(all_in)
+    held = values.tres(row["AllocTRES"])
+    return Step(
+        id=intern(id_),
+        name=intern(row["JobName"]),
+        state=intern(row["State"].partition(" ")[0]),
+        exit_code=intern(row["ExitCode"]) or None,
+        start_time=epoch(row["Start"]),
+        end_time=epoch(row["End"]),
+        nodes=held.get("node"),
+        tasks=number(row["NTasks"]),
+        cpus=held.get("cpu"),
+        cpu_seconds=_seconds(row["TotalCPU"]),
+        max_rss=values.used_tres(most).get("mem"),
+        memory_used=used.get("mem"),
+        energy=number(row["ConsumedEnergyRaw"]) or None,
+        read_bytes=used.get("fs/disk"),
+        written_bytes=values.used_tres(all_out).get("fs/disk"),
+    )
+
+
+def _allocation(row: dict[str, str], steps: tuple[Step, ...]) -> Accounted:
+    _, _, who = row["State"].partition(" by ")
+    return accounted(
+        job_of(row, values.tres(row["AllocTRES"] or row["ReqTRES"])),
+        steps,
+        values.duration(row["Suspended"]),
+        _seconds(row["TotalCPU"]),
+        intern(row["DerivedExitCode"]) or None,
+        intern(who) or None,
+    )
+
+
+def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Accounted, ...]]:
     """`sacct --parsable` with a mark as the delimiter: every field ends in it, so that the fields can be counted off
-    whatever a job's name holds."""
-    fields = data.split(marks.field.encode())
+    whatever a job's name holds. A job's steps follow it."""
+    fields = decode(data).split(marks.field)
     if fields.pop().strip():  # what is behind the last mark is a newline
         raise Malformed(f"the output does not end with a whole row: {decode(data[-200:])!r}")
     width = len(probe.HISTORY_FIELDS)
     if len(fields) % width:
         raise Malformed(f"{len(fields)} fields do not make rows of {width}")
-    rows = [b"\0".join(fields[at : at + width]).removeprefix(b"\n") for at in range(0, len(fields), width)]
-    return read_rows(rows, _job, {})
+    found: list[Accounted] = []
+    parsed: Parsed[tuple[Accounted, ...]] = Parsed((), samples=[])
+    row: dict[str, str] = {}
+    steps: list[Step] = []
+
+    def end_job() -> None:
+        if row:
+            try:
+                found.append(_allocation(row, tuple(steps)))
+            except (ValueError, LookupError, ArithmeticError) as error:
+                parsed.skip(error, "|".join(row.values()))
+        steps.clear()
+
+    for at in range(0, len(fields), width):
+        one = dict(zip(probe.HISTORY_FIELDS, fields[at : at + width], strict=True))
+        raw = one["JobIDRaw"] = one["JobIDRaw"].removeprefix("\n")
+        job, dot, step = raw.partition(".")
+        if not dot:
+            end_job()
+            row = one
+        elif row and job == row["JobIDRaw"]:
+            try:
+                steps.append(_step(one, step))
+            except (ValueError, LookupError, ArithmeticError) as error:
+                parsed.skip(error, "|".join(one.values()))
+        else:
+            parsed.skip(ValueError("a step without its job"), "|".join(one.values()))
+    end_job()
+    parsed.check(len(found))
+    parsed.value = tuple(found)
+    return parsed

@@ -43,11 +43,11 @@ class Local:
         row, key = command.row, f"{command.way} {command.part}"
         marks = Marks.random()
         known = row.old if key in self._old else row.argv
-        argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster)
+        argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster, command.window)
         done = await process.run(
             argv,
             self._environments[row.way],
-            self._timeout,
+            max(self._timeout, row.least_seconds),
             row.most_bytes,
             stuck=self._stuck,
             key=key,

@@ -58,8 +58,10 @@ SHARE_FIELDS = ("Account User Partition RawShares NormShares RawUsage NormUsage 
 # sacct, where every field ends in a mark.
 HISTORY_FIELDS = (
     "JobIDRaw JobID User Account Partition QOS State Reason Priority ReqTRES AllocTRES Submit Eligible Start "
-    "End TimelimitRaw NodeList Reservation Constraints ExitCode JobName"
+    "End Suspended TimelimitRaw NodeList Reservation Constraints ExitCode DerivedExitCode TotalCPU NTasks "
+    "TRESUsageInMax TRESUsageInTot TRESUsageOutTot ConsumedEnergyRaw JobName"
 ).split()
+WINDOW = ("now-1hours", "now")  # the time that sacct is asked for where nobody says otherwise
 
 _SQUEUE_FORMAT = ",".join(
     [field + ":|" for field in PLAIN_FIELDS]
@@ -83,13 +85,20 @@ class Row(NamedTuple):
     good: Tuple[int, ...] = (0,)  # exit statuses that come with an answer
     most_bytes: int = 64 << 20  # an answer that is longer is none
     old: Tuple[str, ...] = ()  # what is run where the command does not know the option
+    least_seconds: float = 0  # it is given this long, even where slurm.timeout is shorter
 
 
 def _row(way: str, part: str, command: str, **more: Any) -> Row:
     return Row(way, part, tuple(command.split()), **more)
 
 
-_SACCT = "sacct --allusers --allocations --duplicates --starttime=now-1hours "
+# By their states, for without them sacct leaves out who was cancelled before they could ever run. Units as they are:
+# else sacct rounds.
+_SACCT = (
+    "sacct --allusers --duplicates --noconvert --starttime={since} --endtime={until} "
+    "--state=BF,CA,CD,DL,F,NF,OOM,PD,PR,R,RQ,RS,RV,S,TO "
+)
+_OF_A_DATABASE = {"least_seconds": 120}
 _LONG, _LONGER, _LONGEST = 256 << 20, 512 << 20, 2 << 30
 ROWS = (
     _row(TEXT, "jobs", "squeue --local --noheader --all --states=all --Format " + _SQUEUE_FORMAT, most_bytes=_LONG),
@@ -103,7 +112,13 @@ ROWS = (
     _row(TEXT, "shares", "sshare --all --noheader --parsable2 --format " + ",".join(SHARE_FIELDS)),
     _row(TEXT, "accounting", "sacctmgr show stats"),
     _row(TEXT, "config", "scontrol show config"),
-    _row(TEXT, "history", _SACCT + "--noheader --parsable --delimiter={field} " + _SACCT_FORMAT, most_bytes=_LONG),
+    _row(
+        TEXT,
+        "history",
+        _SACCT + "--noheader --parsable --delimiter={field} " + _SACCT_FORMAT,
+        most_bytes=_LONG,
+        **_OF_A_DATABASE,
+    ),
     _row(JSON, "jobs", "squeue --local --all --states=all --json", most_bytes=_LONGEST),
     _row(
         JSON,
@@ -119,7 +134,7 @@ ROWS = (
     _row(JSON, "licenses", "scontrol show licenses --json"),
     _row(JSON, "shares", "sshare --all --json"),
     _row(JSON, "accounting", "sacctmgr show stats --json"),
-    _row(JSON, "history", _SACCT + "--json", most_bytes=_LONGEST),
+    _row(JSON, "history", _SACCT + "--json", most_bytes=_LONGEST, **_OF_A_DATABASE),
 ) + tuple(_row(INSTALLED, name, name + " --version", most_bytes=1 << 16) for name in PROGRAMS)
 OLD_API, NEW_API = "old", "new"
 # What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
@@ -169,8 +184,11 @@ def marks() -> Tuple[str, str]:
     )
 
 
-def arguments(argv: Tuple[str, ...], field: str, end: str, cluster: str = "") -> List[str]:
+def arguments(
+    argv: Tuple[str, ...], field: str, end: str, cluster: str = "", window: Tuple[str, str] = WINDOW
+) -> List[str]:
     found = [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
+    found = [arg.replace("{since}", window[0]).replace("{until}", window[1]) for arg in found]
     # these do not heed SLURM_CLUSTERS, and would tell of the wrong cluster
     return found + ["-M", cluster] if cluster and found[0] in ("sshare", "sacct") else found
 
@@ -287,14 +305,17 @@ def _ask(row: Row, argv: List[str], path: str, env: Dict[str, str], timeout: flo
     return done
 
 
-def answer(row: Row, path: str, conf: str, cluster: str, timeout: float) -> Dict[str, Any]:
+def answer(
+    row: Row, path: str, conf: str, cluster: str, timeout: float, window: Tuple[str, str] = WINDOW
+) -> Dict[str, Any]:
     """What a command says, as it stands in the document."""
     env = environment(conf, cluster, row.way)
+    timeout = max(timeout, row.least_seconds)
     field, end = marks()
     started = time.time()
     found = {"way": row.way, "part": row.part, "time": started, "marks": [field, end]}  # type: Dict[str, Any]
     try:
-        found["argv"] = arguments(row.argv, field, end, cluster)
+        found["argv"] = arguments(row.argv, field, end, cluster, window)
         try:
             done = _ask(row, found["argv"], path, env, timeout)
         except NoAnswer as error:
@@ -495,6 +516,8 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--bin-dir", default="", help="folder of squeue and so on (default: $SLURM_HOME/bin, PATH)")
     parser.add_argument("--conf", default="", help="the slurm.conf to use")
     parser.add_argument("--cluster", default="", help="ask for another cluster of the same slurmdbd, as -M does")
+    parser.add_argument("--since", default=WINDOW[0], help="what the accounting is asked for begins here (%(default)s)")
+    parser.add_argument("--until", default=WINDOW[1], help="… and ends here, as sacct takes times (%(default)s)")
     options = parser.parse_args(argv)
     options.ways = options.ways.split(",")
     options.parts = [part for part in options.parts.split(",") if part]
@@ -515,7 +538,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     answers = []
     for row in ROWS:
         if row.way in options.ways and (not options.parts or row.part in options.parts):
-            answers.append(answer(row, path, options.conf, options.cluster, options.timeout))
+            window = (options.since, options.until)
+            answers.append(answer(row, path, options.conf, options.cluster, options.timeout, window))
     if PYSLURM in options.ways:
         parts = [part for part in PYSLURM_PARTS if not options.parts or part in options.parts]
         slurm = slurm_version(path, env, options.timeout)

@@ -44,6 +44,7 @@ class SourceError(Exception):
     """A part could not be read; the message says by which command and why."""
 
 
+Window = tuple[int, int]  # since, and until
 Costs = dict[tuple[str, str], Cost]  # by part and by the command (or the like) that was asked
 
 
@@ -56,7 +57,9 @@ class Source(Protocol):
         """How often another way had to stand in, by part and way."""
         ...
 
-    async def read(self, part: str) -> Reading: ...
+    async def read(self, part: str, window: Window | None = None) -> Reading:
+        """A part as it is now; the accounting's `history`, of a time."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -89,8 +92,8 @@ class Way:
         self._memos: dict[str, Mapping[bytes, Any]] = {}
         self._once = Once()
 
-    async def read(self, part: str) -> Reading:
-        command = self.commands[part]
+    async def read(self, part: str, window: Window | None = None) -> Reading:
+        command = self.commands[part] if window is None else self.commands[part].within(*window)
         with metered(self.costs, part, command.program) as cost:
             output = await self.transport.run(command)
             cost.bytes += len(output.data)

@@ -243,8 +243,10 @@ class Ssh:
 
     async def _ask(self, command: Command, master: _Master) -> process.Finished:
         words = [self._python, self._probe or "-", f"--ways={command.way}", f"--parts={command.part}", *self._options]
+        if command.window != program.WINDOW:
+            words += [f"--since={command.window[0]}", f"--until={command.window[1]}"]
         argv = ["ssh", *_QUESTION, "-S", master.socket, "--", self._host, shlex.join(words)]
-        patience = self._timeout + _ALLOWANCE
+        patience = max(self._timeout, command.row.least_seconds) + _ALLOWANCE
         try:
             done = await process.run(
                 argv,

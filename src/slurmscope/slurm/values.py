@@ -71,7 +71,7 @@ def duration(value: str) -> int | None:
     return hours * 3600 + minutes * 60 + seconds
 
 
-_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_UNITS = {"B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 
 
 @lru_cache(4096)
@@ -116,6 +116,18 @@ def _tres(value: str) -> tuple[tuple[str, int], ...]:
 def tres(value: str) -> dict[str, int]:
     """`cpu=4,mem=125G,gres/gpu:a100=2` as counts, memory in bytes."""
     return {} if value in ABSENT else dict(_tres(value))
+
+
+def used_tres(value: str) -> dict[str, int]:
+    """`cpu=00:00:02,fs/disk=5709,mem=125054976` as sacct tells what was used: amounts in bytes, without CPU time."""
+    if value in ABSENT:
+        return {}
+    found = {}
+    for item in value.split(","):
+        name, _, amount = item.rpartition("=")
+        if name in ("mem", "vmem", "fs/disk", "gres/gpumem"):
+            found[name] = int(amount) if amount.isdigit() else size(amount, "B")
+    return found
 
 
 def gpus_of_tres(found: dict[str, int]) -> dict[str, int]:

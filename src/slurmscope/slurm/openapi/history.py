@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.model import Job
+from slurmscope.life import Accounted, Step
 from slurmscope.slurm import history, values
 from slurmscope.slurm.openapi.jobs import exit_code
 from slurmscope.slurm.openapi.reader import Number, Words, count, records, whole, words
 from slurmscope.slurm.text import Marks, Parsed
+from slurmscope.slurm.values import epoch
 
 
 class _Array(msgspec.Struct, frozen=True):
@@ -27,12 +28,19 @@ class _State(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class _CpuTime(msgspec.Struct, frozen=True):
+    seconds: Number = None
+    microseconds: Number = None
+
+
 class _Times(msgspec.Struct, frozen=True):
     submission: Number = None
     eligible: Number = None
     start: Number = None
     end: Number = None
     limit: Number = None
+    suspended: Number = None
+    total: _CpuTime = _CpuTime()
 
 
 class _Reservation(msgspec.Struct, frozen=True):
@@ -48,6 +56,44 @@ class _Tres(msgspec.Struct):
 class _AllTres(msgspec.Struct, frozen=True):
     allocated: list[_Tres] = []
     requested: list[_Tres] = []
+
+
+class _UsedTres(msgspec.Struct, frozen=True):
+    max: list[_Tres] = []
+    total: list[_Tres] = []
+
+
+class _StepTres(msgspec.Struct, frozen=True):
+    allocated: list[_Tres] = []
+    requested: _UsedTres = _UsedTres()
+    consumed: _UsedTres = _UsedTres()
+
+
+class _StepName(msgspec.Struct, frozen=True):
+    id: str | int | None = None
+    name: str | None = None
+
+
+class _Tasks(msgspec.Struct, frozen=True):
+    count: Number = None
+
+
+class _Energy(msgspec.Struct, frozen=True):
+    consumed: Number = None
+
+
+class _Statistics(msgspec.Struct, frozen=True):
+    energy: _Energy = _Energy()
+
+
+class _Step(msgspec.Struct):
+    step: _StepName
+    state: Words = None
+    time: _Times = _Times()
+    exit_code: Any = None
+    tasks: _Tasks = _Tasks()
+    tres: _StepTres = _StepTres()
+    statistics: _Statistics = _Statistics()
 
 
 class _Record(msgspec.Struct):
@@ -66,6 +112,8 @@ class _Record(msgspec.Struct):
     reservation: _Reservation = _Reservation()
     tres: _AllTres = _AllTres()
     exit_code: Any = None
+    derived_exit_code: Any = None
+    steps: list[_Step] = []
 
 
 def _amounts(found: list[_Tres]) -> dict[str, int]:
@@ -98,7 +146,47 @@ def _text(value: Number) -> str:
     return "" if found is None else str(found)
 
 
-def _job(found: _Record) -> Job:
+def _state(found: Words) -> str:
+    """A life that ended by a requeue is told as a flag beside a base state, as which the text does not show it."""
+    told = words(found)
+    return "REQUEUED" if "REQUEUED" in told else told[0]
+
+
+def _used(found: list[_Tres]) -> dict[str, int]:
+    """Amounts of what was used: memory is in bytes here."""
+    amounts = {f"{one.type}/{one.name}" if one.name else one.type: whole(one.count) for one in found}
+    return {name: amount for name, amount in amounts.items() if amount is not None and amount >= 0}
+
+
+def _seconds(found: _CpuTime) -> float | None:
+    """To the millisecond, as the text has it."""
+    micros = (whole(found.seconds) or 0) * 10**6 + (whole(found.microseconds) or 0)
+    return micros // 1000 / 1000 or None
+
+
+def _step(found: _Step) -> Step:
+    held, most = _amounts(found.tres.allocated), _used(found.tres.requested.max)
+    used, written = _used(found.tres.requested.total), _used(found.tres.consumed.total)
+    return Step(
+        id=str(found.step.id).rpartition(".")[2],  # with the job's number, from data_parser on
+        name=found.step.name or "",
+        state=words(found.state)[0],
+        exit_code=_exit_code(found.exit_code),
+        start_time=epoch(_text(found.time.start)),
+        end_time=epoch(_text(found.time.end)),
+        nodes=held.get("node"),
+        tasks=whole(found.tasks.count),
+        cpus=held.get("cpu"),
+        cpu_seconds=_seconds(found.time.total),
+        max_rss=most.get("mem"),
+        memory_used=used.get("mem"),
+        energy=whole(found.statistics.energy.consumed) or None,
+        read_bytes=used.get("fs/disk"),
+        written_bytes=written.get("fs/disk"),
+    )
+
+
+def _accounted(found: _Record) -> Accounted:
     fields = {
         "JobIDRaw": str(count(found.job_id)),
         "JobID": _job_id(found),
@@ -107,7 +195,7 @@ def _job(found: _Record) -> Job:
         "Account": found.account or "",
         "Partition": found.partition or "",
         "QOS": found.qos or "",
-        "State": words(found.state.current)[0],
+        "State": _state(found.state.current),
         "Reason": found.state.reason or "",
         "Priority": _text(found.priority),
         "Submit": _text(found.time.submission),
@@ -121,8 +209,15 @@ def _job(found: _Record) -> Job:
         "Constraints": found.constraints or "",
         "ExitCode": _exit_code(found.exit_code) or "",
     }
-    return history.job_of(fields, _amounts(found.tres.allocated) or _amounts(found.tres.requested))
+    return history.accounted(
+        history.job_of(fields, _amounts(found.tres.allocated) or _amounts(found.tres.requested)),
+        tuple(_step(one) for one in found.steps),
+        whole(found.time.suspended),
+        _seconds(found.time.total),
+        _exit_code(found.derived_exit_code),
+        None,
+    )
 
 
-def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Job, ...]]:
-    return records(data, "jobs", _Record, _job)
+def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Accounted, ...]]:
+    return records(data, "jobs", _Record, _accounted)

@@ -1,0 +1,280 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""From polls and the accounting to the store.
+
+A poll is compared with the one before, at once and in memory; what changed waits here until the store takes it. So a
+store that is slow, or away, costs no transition of a job, and a poll costs by what changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from slurmscope import life as lives
+from slurmscope import totals, usage
+from slurmscope.life import Accounted, Life
+from slurmscope.model import Job, Node, Snapshot
+from slurmscope.store.protocol import (
+    COARSE,
+    FINE,
+    MIDDLE,
+    JobKey,
+    KeptNode,
+    NodeChange,
+    Point,
+    Store,
+    Writer,
+)
+
+_MOST_WAITING = 500_000  # observations that are kept for a store that is away
+_AT_ONCE = 5000  # lives in a transaction: others can write between two
+_NODES_EVERY = 300  # seconds after which a node's numbers are written again
+_UP_STATES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
+# Flags that come and go with jobs, or are there from the start.
+_PASSING_FLAGS = frozenset({"COMPLETING", "PLANNED", "CLOUD", "DYNAMIC_FUTURE", "DYNAMIC_NORM"})
+_FINER = {MIDDLE: FINE, COARSE: MIDDLE}
+_LOOK_BACK = 86400  # how far back totals are thinned after a stop
+
+
+class Changes(msgspec.Struct):
+    """What was written anew, for the sinks."""
+
+    lives: list[Life] = []
+    nodes: list[KeptNode] = []
+    node_changes: list[NodeChange] = []
+
+
+class _Sight(msgspec.Struct, frozen=True, gc=False):
+    """A job that a poll saw; or did not see any more, when there is none."""
+
+    key: JobKey
+    at: int
+    job: Job | None
+
+
+def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int) -> list[Life]:
+    """Writes down what the accounting told; returns what that changed."""
+    changed: list[Life] = []
+    for start in range(0, len(told), _AT_ONCE):
+        some = told[start : start + _AT_ONCE]
+        with store.writing(cluster) as writer:
+            before = writer.lives({one.job.key for one in some})
+            after = dict(before)
+            for one in some:
+                after[one.job.key] = lives.told(after.get(one.job.key), cluster, one, at)
+            new = _put(writer, before, after)
+        changed += new
+    return changed
+
+
+def give_up(store: Store, cluster: str, before: int, at: int) -> list[Life]:
+    """Closes lives that have been in no queue since `before`, and of which the accounting never told."""
+    with store.writing(cluster) as writer:
+        lost = {
+            life.key: life for life in writer.open_lives() if life.gone_time is not None and life.gone_time < before
+        }
+        return _put(writer, lost, {key: lives.given_up(life, at) for key, life in lost.items()})
+
+
+def rebuild(store: Store, cluster: str) -> usage.Sums:
+    """The sums of usage as they follow from the lives."""
+    sums: usage.Sums = {}
+    for some in store.each_life(cluster):
+        for life in some:
+            usage.add(sums, life, 1)
+    return sums
+
+
+def _put(writer: Writer, before: Mapping[JobKey, Life], after: Mapping[JobKey, Life]) -> list[Life]:
+    """Writes what differs, and what that changes in the sums of usage."""
+    changed = []
+    sums: usage.Sums = {}
+    for key, life in after.items():
+        old = before.get(key)
+        if life is not old:
+            if old is not None:
+                usage.add(sums, old, -1)
+            usage.add(sums, life, 1)
+            changed.append(life)
+    writer.put_lives(changed)
+    writer.add_usage(usage.deltas(sums))
+    return changed
+
+
+class Recorder:
+    """Of one cluster. `notice()` is told of polls; `write()` is called in the store's thread."""
+
+    def __init__(self) -> None:
+        self._cluster = ""
+        self._jobs: dict[JobKey, Job] = {}  # as they were last noticed, those of the last poll
+        self._sights: deque[_Sight] = deque()
+        self._nodes: dict[str, Node] | None = None  # of the last poll that is not written yet
+        self._nodes_at = 0
+        self._kept: dict[str, KeptNode] | None = None  # as the store has them; None: not asked yet
+        self._points: deque[Point] = deque(maxlen=_MOST_WAITING)
+        self._thinned: dict[int, int] = {}  # by step: until when
+        self._counted = 0  # when running jobs were last noticed for usage
+        self._missed = False  # whether those were looked for that ended while nobody polled
+        self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        """What the store has yet to take."""
+        return len(self._sights) + len(self._points)
+
+    # --- what a poll tells --------------------------------------------------------------------------------------------
+
+    def notice(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
+        if not snapshot.cluster:
+            return
+        self._cluster = snapshot.cluster
+        if "jobs" in fresh and snapshot.jobs.value is not None:
+            self._notice_jobs(snapshot.jobs.value, int(snapshot.jobs.time or 0))
+        if "nodes" in fresh and snapshot.nodes.value is not None:
+            self._nodes = {node.name: node for node in snapshot.nodes.value}
+            self._nodes_at = int(snapshot.nodes.time or 0)
+            if snapshot.jobs.good:
+                self._points.extend(
+                    Point(self._cluster, name, FINE, self._nodes_at, 1, values)
+                    for name, values in totals.totals(snapshot).items()
+                )
+
+    def _notice_jobs(self, jobs: Iterable[Job], at: int) -> None:
+        count = at - self._counted >= lives.COUNT_EVERY
+        if count:
+            self._counted = at
+        now: dict[JobKey, Job] = {}
+        for job in jobs:
+            key = job.key
+            before = self._jobs.get(key)
+            if before is job and not (count and job.holding):
+                now[key] = job
+            elif before is None or (count and job.holding) or _substance(before) != _substance(job):
+                now[key] = job
+                self._sights.append(_Sight(key, at, job))
+            else:
+                now[key] = before  # only its priority or a guess has changed: so would they for everybody, all the time
+        self._sights.extend(_Sight(key, at, None) for key in self._jobs if key not in now)
+        self._jobs = now
+        while len(self._sights) > _MOST_WAITING:
+            self._sights.popleft()
+            self.dropped += 1
+
+    # --- what the store gets ------------------------------------------------------------------------------------------
+
+    def write(self, store: Store) -> Changes:
+        """Writes all that was noticed. What could not be written is kept for the next time."""
+        changes = Changes([], [], [])
+        if not self._cluster:
+            return changes
+        if not self._missed and self._jobs:
+            self._look_for_missed(store)
+        while self._sights:
+            some = [self._sights[at] for at in range(min(_AT_ONCE, len(self._sights)))]
+            with store.writing(self._cluster) as writer:
+                new = self._put_sights(writer, some)
+            for _ in some:
+                self._sights.popleft()
+            changes.lives += new
+        if self._nodes is not None:
+            self._write_nodes(store, changes)
+        if self._points:
+            self._write_points(store)
+        return changes
+
+    def _look_for_missed(self, store: Store) -> None:
+        """What was in the queue when we last stopped, and is not now."""
+        with store.writing(self._cluster) as writer:
+            there = {life.key for life in writer.open_lives() if life.gone_time is None}
+        at = max((sight.at for sight in self._sights), default=0)
+        self._sights.extend(_Sight(key, at, None) for key in there - self._jobs.keys())
+        self._missed = True
+
+    def _put_sights(self, writer: Writer, sights: Sequence[_Sight]) -> list[Life]:
+        before = writer.lives({sight.key for sight in sights})
+        after = dict(before)
+        missing = any(sight.job is None for sight in sights)
+        again = dict(sorted(self._jobs)) if missing else {}
+        for sight in sights:
+            life = after.get(sight.key)
+            if sight.job is not None:
+                after[sight.key] = lives.seen(life, self._cluster, sight.job, sight.at)
+            elif life is not None:
+                # it has ended; or it is in the queue again, as another life
+                id_, submit = sight.key
+                later = again.get(id_, submit)
+                after[sight.key] = lives.succeeded(life, later) if later > submit else lives.unseen(life, sight.at)
+        return _put(writer, before, after)
+
+    def _write_nodes(self, store: Store, changes: Changes) -> None:
+        assert self._nodes is not None
+        at, cluster = self._nodes_at, self._cluster
+        if self._kept is None:
+            self._kept = {one.node.name: one for one in store.nodes(cluster)}
+        kept, new, turns = self._kept, [], []
+        for name, node in self._nodes.items():
+            before = kept.get(name)
+            turned = before is None or _condition(before.node) != _condition(node)
+            if turned:
+                turns.append(_turn(cluster, node, at))
+            if before is None or turned or at - before.time >= _NODES_EVERY:
+                new.append(KeptNode(cluster, node, at, at if before is None or turned else before.since))
+        lost = kept.keys() - self._nodes.keys()
+        turns += [NodeChange(cluster, name, at, "", (), None, None, None) for name in sorted(lost)]
+        if new or lost:
+            with store.writing(cluster) as writer:
+                writer.put_nodes(new)
+                writer.drop_nodes(lost)
+                writer.add_node_changes(turns)
+        kept.update({one.node.name: one for one in new})
+        for name in lost:
+            del kept[name]
+        self._nodes = None
+        changes.nodes += new
+        changes.node_changes += turns
+
+    def _write_points(self, store: Store) -> None:
+        some = list(self._points)
+        latest = some[-1].time
+        middle = list(self._means(store, MIDDLE, some, latest))
+        coarse = list(self._means(store, COARSE, middle, latest))
+        with store.writing(self._cluster) as writer:
+            writer.put_points([*some, *middle, *coarse])
+        for step in (MIDDLE, COARSE):
+            self._thinned[step] = latest // step * step
+        for _ in some:
+            self._points.popleft()
+
+    def _means(self, store: Store, step: int, new: Sequence[Point], latest: int) -> Iterator[Point]:
+        """The means of the steps that are over now, of finer ones that the store has and of new ones."""
+        end = latest // step * step
+        since = self._thinned.get(step, (latest - _LOOK_BACK) // step * step)
+        if since >= end:
+            return
+        finer = {(one.time, one.partition): one for one in store.points(self._cluster, None, _FINER[step], since, end)}
+        finer |= {(one.time, one.partition): one for one in new if since <= one.time < end}
+        groups: dict[tuple[int, str], list[tuple[int, Mapping[str, float]]]] = {}
+        for one in finer.values():
+            groups.setdefault((one.time // step * step, one.partition), []).append((one.samples, one.values))
+        for (time, partition), rows in groups.items():
+            yield Point(self._cluster, partition, step, time, *totals.mean(rows))
+
+
+def _substance(job: Job) -> Job:
+    """A job without what changes by itself while it waits: its priority, and when it might start."""
+    return replace(job, priority=None, start_time=None, end_time=None) if job.waiting else job
+
+
+def _condition(node: Node) -> tuple[str, frozenset[str], str | None, str | None]:
+    state = "UP" if node.state in _UP_STATES else node.state
+    return state, node.flags - _PASSING_FLAGS, node.reason, node.reason_user
+
+
+def _turn(cluster: str, node: Node, at: int) -> NodeChange:
+    return NodeChange(
+        cluster, node.name, at, node.state, tuple(sorted(node.flags)), node.reason, node.reason_user, node.reason_time
+    )
