@@ -175,6 +175,11 @@ def _check_prefix(prefix: str) -> str | None:
     return "up to 100 of a-z, 0-9, _, - and ., the first a letter or a digit: so must an index be called"
 
 
+def _check_api_key(key: str) -> str | None:
+    # a header with anything else in it could not be sent, and the error would repeat it
+    return None if key.isascii() and key.isprintable() and " " not in key else "letters, digits and signs of ASCII"
+
+
 def _check_namespace(namespace: str) -> str | None:
     if _NAMESPACE.fullmatch(namespace):
         return None
@@ -254,6 +259,7 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "elasticsearch.url": _check_url,
     "elasticsearch.password_file": _check_file,
     "elasticsearch.ca": _check_file,
+    "elasticsearch.api_key": _check_api_key,
     "elasticsearch.prefix": _check_prefix,
     "cloudwatch.endpoint_url": _check_url,
     "cloudwatch.namespace": _check_namespace,
