@@ -76,31 +76,39 @@ def accounted(
 
 def _seconds(value: str) -> float | None:
     """CPU time as sacct prints it: `01:02.345`, `1-02:03:04`; 0 is what it prints where nothing was measured."""
-    whole, _, parts = value.partition(".")
-    seconds = values.duration(whole) or 0
-    return (int(parts) / 1000 + seconds if parts else seconds) or None
+    days, _, clock = value.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + float(part)
+    return (round(seconds, 3) + int(days) * 86400 if days else round(seconds, 3)) or None
 
 
-def _step(row: dict[str, str], id_: str) -> Step:
-    most, all_in, all_out = row["TRESUsageInMax"], row["TRESUsageInTot"], row["TRESUsageOutTot"]
-    used = values.used_tres(all_in)
-    held = values.tres(row["AllocTRES"])
+# The places of what is told of a step.
+_AT = {name: at for at, name in enumerate(probe.HISTORY_FIELDS)}
+_STATE, _START, _END, _EXIT, _HELD = (_AT[name] for name in ("State", "Start", "End", "ExitCode", "AllocTRES"))
+_TASKS, _CPU, _ENERGY, _NAME = (_AT[name] for name in ("NTasks", "TotalCPU", "ConsumedEnergyRaw", "JobName"))
+_MOST, _IN, _OUT = (_AT[name] for name in ("TRESUsageInMax", "TRESUsageInTot", "TRESUsageOutTot"))
+
+
+def _step(row: list[str], id_: str) -> Step:
+    """Most of all rows are steps, and so this is in a hurry."""
+    held = values.tres(row[_HELD])
     return Step(
-        id=intern(id_),
-        name=intern(row["JobName"]),
-        state=intern(row["State"].partition(" ")[0]),
-        exit_code=intern(row["ExitCode"]) or None,
-        start_time=epoch(row["Start"]),
-        end_time=epoch(row["End"]),
-        nodes=held.get("node"),
-        tasks=number(row["NTasks"]),
-        cpus=held.get("cpu"),
-        cpu_seconds=_seconds(row["TotalCPU"]),
-        max_rss=values.used_tres(most).get("mem"),
-        memory_used=used.get("mem"),
-        energy=number(row["ConsumedEnergyRaw"]) or None,
-        read_bytes=used.get("fs/disk"),
-        written_bytes=values.used_tres(all_out).get("fs/disk"),
+        intern(id_),
+        intern(row[_NAME]),
+        intern(row[_STATE].partition(" ")[0]),
+        intern(row[_EXIT]) or None,
+        epoch(row[_START]),
+        epoch(row[_END]),
+        held.get("node"),
+        number(row[_TASKS]),
+        held.get("cpu"),
+        _seconds(row[_CPU]),
+        values.used_bytes(row[_MOST], "mem"),
+        values.used_bytes(row[_IN], "mem"),
+        number(row[_ENERGY]) or None,
+        values.used_bytes(row[_IN], "fs/disk"),
+        values.used_bytes(row[_OUT], "fs/disk"),
     )
 
 
@@ -127,31 +135,31 @@ def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> 
         raise Malformed(f"{len(fields)} fields do not make rows of {width}")
     found: list[Accounted] = []
     parsed: Parsed[tuple[Accounted, ...]] = Parsed((), samples=[])
-    row: dict[str, str] = {}
+    row: list[str] = []
     steps: list[Step] = []
 
     def end_job() -> None:
         if row:
             try:
-                found.append(_allocation(row, tuple(steps)))
+                found.append(_allocation(dict(zip(probe.HISTORY_FIELDS, row, strict=True)), tuple(steps)))
             except (ValueError, LookupError, ArithmeticError) as error:
-                parsed.skip(error, "|".join(row.values()))
+                parsed.skip(error, "|".join(row))
         steps.clear()
 
     for at in range(0, len(fields), width):
-        one = dict(zip(probe.HISTORY_FIELDS, fields[at : at + width], strict=True))
-        raw = one["JobIDRaw"] = one["JobIDRaw"].removeprefix("\n")
-        job, dot, step = raw.partition(".")
+        one = fields[at : at + width]
+        one[0] = one[0].removeprefix("\n")
+        job, dot, step = one[0].partition(".")
         if not dot:
             end_job()
             row = one
-        elif row and job == row["JobIDRaw"]:
+        elif row and job == row[0]:
             try:
                 steps.append(_step(one, step))
             except (ValueError, LookupError, ArithmeticError) as error:
-                parsed.skip(error, "|".join(one.values()))
+                parsed.skip(error, "|".join(one))
         else:
-            parsed.skip(ValueError("a step without its job"), "|".join(one.values()))
+            parsed.skip(ValueError("a step without its job"), "|".join(one))
     end_job()
     parsed.check(len(found))
     parsed.value = tuple(found)

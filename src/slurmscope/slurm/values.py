@@ -118,16 +118,13 @@ def tres(value: str) -> dict[str, int]:
     return {} if value in ABSENT else dict(_tres(value))
 
 
-def used_tres(value: str) -> dict[str, int]:
-    """`cpu=00:00:02,fs/disk=5709,mem=125054976` as sacct tells what was used: amounts in bytes, without CPU time."""
-    if value in ABSENT:
-        return {}
-    found = {}
-    for item in value.split(","):
-        name, _, amount = item.rpartition("=")
-        if name in ("mem", "vmem", "fs/disk", "gres/gpumem"):
-            found[name] = int(amount) if amount.isdigit() else size(amount, "B")
-    return found
+def used_bytes(value: str, name: str) -> int | None:
+    """One amount, in bytes, of what sacct tells as used: `cpu=00:00:02,fs/disk=5709,mem=125054976`."""
+    _, found, rest = f",{value}".partition(f",{name}=")
+    if not found:
+        return None
+    amount = rest.partition(",")[0]
+    return int(amount) if amount.isdigit() else size(amount, "B")
 
 
 def gpus_of_tres(found: dict[str, int]) -> dict[str, int]:
