@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept, as documents of MongoDB, and back.
+
+Fields have the names that they have here. MongoDB takes no name with a dot or a dollar sign for granted, and GPUs
+without a type have none at all: what is a mapping here is a list there, `[{"type": "a100", "count": 4}]`.
+
+Every document has the number of the batch that wrote it (journal.py). A life has two fields more, by which it is
+looked for: `open`, and `submitted`, which is never null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bson import Int64
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from msgspec.structs import asdict
+
+from slurmscope.life import Life, document, of_document
+from slurmscope.model import Node
+from slurmscope.store.protocol import KeptNode, NodeChange, Point, Span
+from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
+
+Document = dict[str, Any]
+
+JOBS, USAGE, NODES, CHANGES, TOTALS, SPANS = "jobs", "usage", "nodes", "node_changes", "totals", "spans"
+WRITERS, JOURNAL, META = "writers", "journal", "meta"
+
+# The latest first, and of those that were submitted together the highest number; the same in every store.
+ORDER = [("submitted", -1), ("id", -1), ("cluster", 1)]
+INDEXES: Mapping[str, tuple[list[tuple[str, int]], ...]] = {
+    JOBS: (
+        [("cluster", 1), ("id", 1), ("submitted", 1)],
+        [("cluster", 1), ("open", 1)],
+        [("id", 1)],
+        [("array_id", 1)],
+        [("user", 1), *ORDER],
+        [("account", 1), *ORDER],
+        ORDER,
+    ),
+    USAGE: ([("day", 1)], [("cluster", 1), ("day", 1)]),
+    NODES: ([("cluster", 1), ("name", 1)],),
+    CHANGES: ([("cluster", 1), ("time", 1), ("node", 1)], [("cluster", 1), ("node", 1), ("time", 1)]),
+    TOTALS: (
+        [("cluster", 1), ("step", 1), ("time", 1), ("partition", 1)],
+        [("cluster", 1), ("partition", 1), ("step", 1), ("time", 1)],
+    ),
+    JOURNAL: ([("cluster", 1)],),
+}
+
+
+class _Plain(TypeDecoder):
+    """Numbers of 64 bits come back as what they were."""
+
+    bson_type = Int64
+
+    def transform_bson(self, value: Any) -> int:
+        return int(value)
+
+
+CODEC: CodecOptions[Document] = CodecOptions(type_registry=TypeRegistry([_Plain()]))
+
+
+def joined(*parts: str | int) -> str:
+    """An `_id` of several parts: readable, and never that of other parts."""
+    return ".".join(str(one).replace("%", "%25").replace(".", "%2E") for one in parts)
+
+
+def of_life(life: Life, batch: int) -> Document:
+    return document(life) | {
+        "_id": life.document_id,
+        "submitted": life.submit_time or 0,
+        "open": not life.ended,
+        "gpus": _pairs(life.gpus),
+        "batch": batch,
+    }
+
+
+def to_life(found: Document) -> Life:
+    _float(found, "cpu_seconds")
+    for step in found["steps"]:
+        _float(step, "cpu_seconds")
+    found["gpus"] = _mapping(found["gpus"])
+    return of_document(found)
+
+
+def of_usage(key: Key, amounts: Iterable[int], batch: int) -> Document:
+    # numbers of 32 bits would not have room for what is added later, on servers that keep to a number's first size
+    sums = {name: Int64(amount) for name, amount in zip(AMOUNTS, amounts, strict=True)}
+    return {"_id": joined(*key)} | key._asdict() | sums | {"batch": batch}
+
+
+def to_amounts(found: Mapping[str, Any]) -> Amounts:
+    return Amounts(*(found[name] for name in AMOUNTS))
+
+
+def of_node(kept: KeptNode, batch: int) -> Document:
+    node = kept.node
+    return asdict(node) | {
+        "_id": joined(kept.cluster, node.name),
+        "cluster": kept.cluster,
+        "time": kept.time,
+        "since": kept.since,
+        "flags": sorted(node.flags),
+        "partitions": list(node.partitions),
+        "features": list(node.features),
+        "gpus": _pairs(node.gpus),
+        "gpus_allocated": _pairs(node.gpus_allocated),
+        "batch": batch,
+    }
+
+
+def to_node(found: Document) -> KeptNode:
+    _float(found, "load")
+    fields = {name: found[name] for name in Node.__struct_fields__ if name in found} | {
+        "flags": frozenset(found["flags"]),
+        "partitions": tuple(found["partitions"]),
+        "features": tuple(found["features"]),
+        "gpus": _mapping(found["gpus"]),
+        "gpus_allocated": _mapping(found["gpus_allocated"]),
+    }
+    return KeptNode(found["cluster"], Node(**fields), found["time"], found["since"])
+
+
+def of_change(change: NodeChange, batch: int) -> Document:
+    _id = joined(change.cluster, change.node, change.time)
+    return asdict(change) | {"_id": _id, "flags": list(change.flags), "batch": batch}
+
+
+def to_change(found: Document) -> NodeChange:
+    fields = {name: found[name] for name in NodeChange.__struct_fields__}
+    return NodeChange(**fields | {"flags": tuple(found["flags"])})
+
+
+def of_point(point: Point, batch: int) -> Document:
+    return asdict(point) | {
+        "_id": joined(point.cluster, point.partition, point.step, point.time),
+        "values": [{"name": name, "value": float(value)} for name, value in point.values.items()],
+        "batch": batch,
+    }
+
+
+def to_point(found: Document) -> Point:
+    fields = {name: found[name] for name in Point.__struct_fields__}
+    return Point(**fields | {"values": {one["name"]: one["value"] for one in found["values"]}})
+
+
+def of_spans(cluster: str, spans: Iterable[Span], batch: int) -> Document:
+    return {"_id": joined(cluster), "cluster": cluster, "spans": [asdict(one) for one in spans], "batch": batch}
+
+
+def to_spans(found: Document | None) -> list[Span]:
+    return sorted(Span(one["start"], one["end"]) for one in found["spans"]) if found else []
+
+
+def group(by: Iterable[str]) -> Document:
+    """A stage that sums up usage by some names of its key."""
+    names = {name: f"${name}" for name in KEYS if name in set(by)}
+    return {"$group": {"_id": names or None, **{name: {"$sum": f"${name}"} for name in AMOUNTS}}}
+
+
+def _pairs(counts: Mapping[str, int]) -> list[Document]:
+    return [{"type": kind, "count": count} for kind, count in counts.items()]
+
+
+def _mapping(pairs: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    return {one["type"]: one["count"] for one in pairs}
+
+
+def _float(found: Document, name: str) -> None:
+    """What is a fraction here may have been put as a whole number."""
+    if found.get(name) is not None:
+        found[name] = float(found[name])

@@ -1,0 +1,473 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The store in MongoDB, or in what speaks its protocol.
+
+It needs no transactions: journal.py says how all of a batch is written, or nothing. A reader may see a batch half
+applied for the moment that this takes; whoever reads within `writing()` does not. documents.py says what is there to
+be read by others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from slurmscope.life import Life, document_id
+from slurmscope.store.copy import copy
+from slurmscope.store.protocol import (
+    COARSE,
+    FINE,
+    KINDS,
+    MIDDLE,
+    JobKey,
+    KeptNode,
+    Lives,
+    NewerSchema,
+    NodeChange,
+    Point,
+    Progress,
+    Span,
+    Stats,
+    StoreError,
+    Unreachable,
+    UsageAsked,
+    UsageSum,
+)
+from slurmscope.store.sqlite import SqliteStore
+from slurmscope.usage import AMOUNTS, DAY, KEYS, Amounts, Key
+
+try:
+    from bson.errors import BSONError
+    from pymongo import IndexModel, MongoClient
+    from pymongo.database import Database
+    from pymongo.errors import (
+        BulkWriteError,
+        ConfigurationError,
+        ConnectionFailure,
+        ExecutionTimeout,
+        OperationFailure,
+        PyMongoError,
+        WTimeoutError,
+    )
+
+    from slurmscope.store import documents
+    from slurmscope.store.documents import CHANGES, JOBS, META, NODES, SPANS, TOTALS, USAGE, WRITERS, Document
+    from slurmscope.store.journal import Lease, leftovers, some
+except ImportError as missing:
+    raise StoreError(f"a store in MongoDB needs pymongo ({missing}): pip install 'slurmscope[mongodb]'") from missing
+
+DATABASE = "slurmscope"
+LEASE_SECONDS = 30.0
+_PAGE = 5000
+# What an URL may say otherwise. A batch is in the journal when most servers have it on disk.
+_OPTIONS = {
+    "serverSelectionTimeoutMS": 5000,
+    "connectTimeoutMS": 5000,
+    "socketTimeoutMS": 120_000,
+    "w": "majority",
+    "journal": True,
+    "appname": "slurmscope",
+}
+_STEPS = {"totals_fine": FINE, "totals_middle": MIDDLE, "totals_coarse": COARSE}
+_COUNTED = (JOBS, USAGE, NODES, CHANGES, TOTALS)
+
+
+def _indexes(database: Database[Document]) -> None:
+    for name, keys in documents.INDEXES.items():
+        database[name].create_indexes([IndexModel(one) for one in keys])
+
+
+MIGRATIONS: tuple[Callable[[Database[Document]], None], ...] = (_indexes,)
+"""Never changed once they were released; what is new is a new one at the end. Each may be run again."""
+
+
+# --- what may go wrong ------------------------------------------------------------------------------------------------
+
+
+# A part of a password that was not percent-encoded may stand where a host should: then nothing of the URL is shown.
+_URL = re.compile(r"(?P<scheme>[a-z+]+://)(?P<user>[^:/?@]*)(:[^/?@]*)?@(?P<hosts>[^/?@]+)(/(?P<path>[^?@]*))?(\?.*)?")
+_URL_WITHOUT_USER = re.compile(r"(?P<scheme>[a-z+]+://)(?P<hosts>[^/?@]+)(/(?P<path>[^?@]*))?(\?[^@]*)?")
+
+
+def _place(uri: str, database: str) -> str:
+    """An URL for people: without a password, and without options, which may hold secrets too."""
+    if found := _URL.fullmatch(uri):
+        return f"{found['scheme']}{found['user']}@{found['hosts']}/{database}"
+    if found := _URL_WITHOUT_USER.fullmatch(uri):
+        return f"{found['scheme']}{found['hosts']}/{database}"
+    return f"mongodb://…/{database}"
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """What the driver raises, as what a store raises."""
+    try:
+        yield
+    except (ConnectionFailure, ExecutionTimeout, WTimeoutError) as error:
+        raise Unreachable(
+            f"{where}: cannot be reached ({_said(error)}): does the server run, and does store.url name it?"
+        ) from None
+    except OperationFailure as error:
+        raise _refused(where, error) from None
+    except ConfigurationError as error:
+        if "DNS" in str(error):
+            raise Unreachable(f"{where}: cannot be found: does store.url name the right host?") from None
+        raise StoreError(
+            f"{where}: store.url is not an URL of MongoDB's: mongodb://user:password@host:27017/{DATABASE}, "
+            "with what is special in user and password percent-encoded"
+        ) from None
+    except (BSONError, OverflowError) as error:
+        raise StoreError(f"{where}: MongoDB cannot keep this: {error}") from None
+    except PyMongoError as error:
+        raise StoreError(f"{where}: {_said(error)}") from None
+
+
+def _said(error: PyMongoError) -> str:
+    """The first words: a driver goes on with all that it knows of the servers."""
+    return str(error).partition(", Timeout:")[0].partition(" (configured timeouts:")[0].partition(", full error:")[0]
+
+
+def _refused(where: str, error: OperationFailure) -> StoreError:
+    code, said = error.code, _said(error)
+    if isinstance(error, BulkWriteError) and error.details["writeErrors"]:
+        code, said = error.details["writeErrors"][0]["code"], error.details["writeErrors"][0]["errmsg"]
+    if code == 18:
+        return StoreError(f"{where}: the user or the password is wrong: see store.url")
+    if code in (13, 8000):
+        return StoreError(
+            f"{where}: the user of store.url may not do this: give them the role readWrite there ({said})"
+        )
+    if code == 14031:
+        return Unreachable(f"{where}: the server's disk is full: make room there, or let store.url name another place")
+    if error.has_error_label("RetryableWriteError"):
+        return Unreachable(f"{where}: the server gave up, and may be back soon ({said})")
+    return StoreError(f"{where}: {said}")
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
+def open_mongodb(uri: str) -> MongoStore:
+    """The database is that of the URL's path."""
+    found = _URL.fullmatch(uri) or _URL_WITHOUT_USER.fullmatch(uri)
+    return MongoStore(uri, (found and found["path"]) or DATABASE)
+
+
+class MongoStore:
+    def __init__(self, uri: str, database: str = DATABASE, lease_seconds: float = LEASE_SECONDS) -> None:
+        self._where = _place(uri, database)
+        self._lease_seconds = lease_seconds
+        self._left: set[str] = set()
+        given = {one.partition("=")[0].lower() for one in re.split("[?&]", uri)[1:]}
+        options: Any = {name: value for name, value in _OPTIONS.items() if name.lower() not in given}
+        try:
+            with _told(self._where):
+                self._client: MongoClient[Document] = MongoClient(uri, readPreference="primary", **options)
+        except ValueError:
+            # a port that is none; what the driver says of it may hold a part of the password
+            raise StoreError(f"{self._where}: store.url is not an URL of MongoDB's: see its host and port") from None
+        self._db = self._client.get_database(database, codec_options=documents.CODEC)
+        try:
+            with _told(self._where):
+                self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def where(self) -> str:
+        return self._where
+
+    def _migrate(self) -> None:
+        meta = self._db[META]
+        found = meta.find_one({"_id": "schema"})
+        if found is None:
+            if self._db.list_collection_names():
+                raise StoreError(f"{self._where}: is another program's database: let store.url name one of its own")
+            meta.update_one({"_id": "schema"}, {"$setOnInsert": {"number": 0}}, upsert=True)
+        number = found["number"] if found else 0
+        if number > len(MIGRATIONS):
+            raise NewerSchema(
+                f"{self._where}: has schema {number}, and this slurmscope knows {len(MIGRATIONS)}: "
+                "it was written by a newer one, which is needed here too"
+            )
+        for at, migration in enumerate(MIGRATIONS[number:], number + 1):
+            migration(self._db)
+            meta.update_one({"_id": "schema", "number": {"$lt": at}}, {"$set": {"number": at}})
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, cluster: str) -> Iterator[_Writer]:
+        lease = Lease(self._db, cluster, self._lease_seconds)
+        try:
+            with _told(self._where), lease.kept():
+                lease.take(self._left)
+                writer = _Writer(self._db, cluster, lease.batch)
+                yield writer
+                if operations := writer.operations():
+                    lease.commit(operations)
+                else:
+                    lease.release()
+        except Unreachable as error:
+            self._leave(lease)
+            if str(error).startswith(self._where):
+                raise
+            raise Unreachable(f"{self._where}: {error}") from None
+        except BaseException:
+            self._leave(lease)
+            raise
+
+    def _leave(self, lease: Lease) -> None:
+        try:
+            lease.release()
+        except PyMongoError:
+            self._left.add(lease.owner)  # so that this process need not wait for the end of its own lease
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def life(self, cluster: str, id_: int, submit_time: int) -> Life | None:
+        with _told(self._where):
+            found = self._db[JOBS].find_one({"_id": document_id(cluster, id_, submit_time)})
+        return None if found is None else documents.to_life(found)
+
+    def lives(self, asked: Lives) -> list[Life]:
+        if asked.limit == 0:
+            return []  # which would be all of them for MongoDB
+        with _told(self._where):
+            found = self._db[JOBS].find(_asked(asked), sort=documents.ORDER, skip=asked.offset, limit=asked.limit or 0)
+            return [documents.to_life(one) for one in found]
+
+    def count(self, asked: Lives) -> int:
+        with _told(self._where):
+            return self._db[JOBS].count_documents(_asked(asked))
+
+    def each_life(self, cluster: str) -> Iterator[list[Life]]:
+        id_, submitted = -1, -1
+        while True:
+            # by pages, for a server closes a cursor that is not read on for some minutes
+            after = [{"id": {"$gt": id_}}, {"submitted": {"$gt": submitted}}]
+            with _told(self._where):
+                found = list(
+                    self._db[JOBS].find(
+                        {"cluster": cluster, "id": {"$gte": id_}, "$or": after},
+                        sort=[("id", 1), ("submitted", 1)],
+                        limit=_PAGE,
+                    )
+                )
+            if not found:
+                return
+            id_, submitted = found[-1]["id"], found[-1]["submitted"]
+            yield [documents.to_life(one) for one in found]
+
+    def usage(self, asked: UsageAsked) -> list[UsageSum]:
+        if unknown := {*asked.by, *asked.only} - set(KEYS):
+            raise ValueError(f"usage is by {', '.join(KEYS)}, and not by {', '.join(sorted(unknown))}")
+        days = {"$gte": asked.since, "$lt": asked.until}
+        terms = [{"day": days}, *({name: value} for name, value in asked.only.items())]
+        with _told(self._where):
+            rows = list(self._db[USAGE].aggregate([{"$match": {"$and": terms}}, documents.group(asked.by)]))
+        found = [
+            UsageSum(tuple(row["_id"][name] for name in asked.by), documents.to_amounts(row))
+            for row in rows
+            if any(row[name] for name in AMOUNTS)
+        ]
+        return sorted(found, key=lambda one: one.key)
+
+    def nodes(self, cluster: str) -> list[KeptNode]:
+        with _told(self._where):
+            found = self._db[NODES].find({"cluster": cluster}, sort=[("name", 1)])
+            return [documents.to_node(one) for one in found]
+
+    def node_changes(self, cluster: str, since: int, until: int, node: str | None = None) -> list[NodeChange]:
+        asked: Document = {"cluster": cluster, "time": {"$gte": since, "$lt": until}}
+        if node is not None:
+            asked["node"] = node
+        with _told(self._where):
+            found = self._db[CHANGES].find(asked, sort=[("time", 1), ("node", 1)])
+            return [documents.to_change(one) for one in found]
+
+    def points(self, cluster: str, partition: str | None, step: int, since: int, until: int) -> list[Point]:
+        asked: Document = {"cluster": cluster, "step": step, "time": {"$gte": since, "$lt": until}}
+        if partition is not None:
+            asked["partition"] = partition
+        with _told(self._where):
+            found = self._db[TOTALS].find(asked, sort=[("time", 1), ("partition", 1)])
+            return [documents.to_point(one) for one in found]
+
+    def spans(self, cluster: str) -> list[Span]:
+        with _told(self._where):
+            return documents.to_spans(self._db[SPANS].find_one({"_id": documents.joined(cluster)}))
+
+    def clusters(self) -> list[str]:
+        with _told(self._where):
+            return sorted(one["_id"] for one in self._db[WRITERS].find({"batch": {"$gt": 0}}, {"_id": 1}))
+
+    # --- keeping ------------------------------------------------------------------------------------------------------
+
+    def forget(self, kind: str, before: int) -> int:
+        if kind == "jobs":
+            where, asked = JOBS, {"submitted": {"$lt": before}, "open": False, "end_time": {"$lt": before}}
+        elif kind == "usage":
+            where, asked = USAGE, {"day": {"$lt": before // DAY}}
+        elif kind in KINDS:
+            # the clusters are named for the sake of the indexes, which begin with them
+            where, asked = CHANGES, {"cluster": {"$in": self.clusters()}, "time": {"$lt": before}}
+            if kind in _STEPS:
+                where, asked = TOTALS, asked | {"step": _STEPS[kind]}
+        else:
+            raise ValueError(f"{kind} is none of {', '.join(KINDS)}")
+        with _told(self._where):
+            return self._db[where].delete_many(asked).deleted_count
+
+    def stats(self) -> Stats:
+        with _told(self._where):
+            counts = {name: self._db[name].count_documents({}) for name in _COUNTED}
+            first = self._db[JOBS].find_one(sort=[(name, -order) for name, order in documents.ORDER])
+            last = self._db[JOBS].find_one(sort=documents.ORDER)
+            size = self._db.command("dbStats").get("totalSize")
+            schema = self._db[META].find_one({"_id": "schema"})
+        return Stats(
+            self._where,
+            schema["number"] if schema else 0,
+            None if size is None else int(size),
+            counts,
+            tuple(self.clusters()),
+            first["submitted"] if first else None,
+            last["submitted"] if last else None,
+        )
+
+    def check(self) -> list[str]:
+        found = []
+        with _told(self._where):
+            for cluster in leftovers(self._db):
+                found.append(
+                    f"{cluster}: a writer died while it wrote; the next one that writes for this cluster ends its work"
+                )
+            wrong = self._db[USAGE].count_documents({"$or": [{name: {"$lt": 0}} for name in AMOUNTS]})
+            if wrong:
+                found.append(f"{wrong} sums of usage are below zero: `slurmscope store rebuild` makes them anew")
+            strange = [
+                one["_id"]
+                for one in self._db[JOBS].find({}, {"cluster": 1, "id": 1, "submitted": 1})
+                if one["_id"] != document_id(one["cluster"], one["id"], one["submitted"])
+            ]
+        return found + [f"{one}: a job's document of this name tells of another job" for one in strange[:20]]
+
+    def vacuum(self) -> None:
+        for name in documents.INDEXES:
+            try:
+                with _told(self._where):
+                    self._db.command("compact", name)
+            except Unreachable:
+                raise
+            except StoreError:
+                return  # a server that has no such command gives room back by itself, or never
+
+    def backup(self, path: str, progress: Progress = lambda done, of: None) -> None:
+        """Into a file of SQLite. Writers wait meanwhile: there is no other way to have all as of one moment."""
+        target, part = Path(path), Path(f"{path}.part")
+        try:
+            part.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+        with ExitStack() as leases:
+            for cluster in self.clusters():
+                leases.enter_context(self.writing(cluster))
+            made = SqliteStore(part)
+            try:
+                copy(self, made, progress)
+                made.vacuum()
+            finally:
+                made.close()
+        part.replace(target)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _asked(asked: Lives) -> Document:
+    found: Document = {}
+    for name in ("cluster", "user", "account", "partition", "open"):
+        if getattr(asked, name) is not None:
+            found[name] = getattr(asked, name)
+    if asked.id is not None:
+        found["$or"] = [{"id": asked.id}, {"array_id": asked.id}]
+    if asked.states:
+        found["state"] = {"$in": list(asked.states)}
+    times = {"$gte": asked.since, "$lt": asked.until}
+    if given := {name: time for name, time in times.items() if time is not None}:
+        found["submitted"] = given
+    return found
+
+
+class _Writer:
+    """Collects what is to be written, and lets it be read before it is."""
+
+    def __init__(self, database: Database[Document], cluster: str, batch: int) -> None:
+        self._db = database
+        self._cluster = cluster
+        self._batch = batch
+        self._lives: dict[JobKey, Life] = {}
+        self._put: dict[tuple[str, str], Document | None] = {}  # None: dropped
+        self._clear = False
+        self._usage: dict[Key, list[int]] = {}
+
+    def operations(self) -> list[Document]:
+        found: list[Document] = [{"clear": True}] if self._clear else []
+        for life in self._lives.values():
+            found.append({"in": JOBS, "put": documents.of_life(life, self._batch)})
+        for (name, id_), one in self._put.items():
+            found.append({"in": name, "drop": id_} if one is None else {"in": name, "put": one})
+        for key, amounts in self._usage.items():
+            if any(amounts):
+                found.append({"add": documents.of_usage(key, amounts, self._batch)})
+        return found
+
+    def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
+        found = {key: self._lives[key] for key in keys if key in self._lives}
+        ids = [document_id(self._cluster, *key) for key in keys if key not in found]
+        for few in some(ids):
+            for one in self._db[JOBS].find({"_id": {"$in": list(few)}}):
+                life = documents.to_life(one)
+                found[life.key] = life
+        return found
+
+    def open_lives(self) -> list[Life]:
+        there = [documents.to_life(one) for one in self._db[JOBS].find({"cluster": self._cluster, "open": True})]
+        put = [one for one in self._lives.values() if not one.ended]
+        return [one for one in there if one.key not in self._lives] + put
+
+    def put_lives(self, lives: Sequence[Life]) -> None:
+        self._lives.update((one.key, one) for one in lives)
+
+    def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
+        for key, amounts in deltas.items():
+            row = self._usage.setdefault(key, [0] * len(AMOUNTS))
+            row[:] = [one + more for one, more in zip(row, amounts, strict=True)]
+
+    def clear_usage(self) -> None:
+        self._clear = True
+        self._usage.clear()
+
+    def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
+        self._keep(NODES, [documents.of_node(one, self._batch) for one in nodes])
+
+    def drop_nodes(self, names: Collection[str]) -> None:
+        for name in names:
+            self._put[NODES, documents.joined(self._cluster, name)] = None
+
+    def add_node_changes(self, changes: Sequence[NodeChange]) -> None:
+        self._keep(CHANGES, [documents.of_change(one, self._batch) for one in changes])
+
+    def put_points(self, points: Sequence[Point]) -> None:
+        self._keep(TOTALS, [documents.of_point(one, self._batch) for one in points])
+
+    def put_spans(self, spans: Sequence[Span]) -> None:
+        self._keep(SPANS, [documents.of_spans(self._cluster, spans, self._batch)])
+
+    def _keep(self, name: str, found: Sequence[Document]) -> None:
+        self._put.update({(name, one["_id"]): one for one in found})
