@@ -204,7 +204,7 @@ class CloudWatchSink:
                 self._client = self._connected()
             self._client.put_metric_data(Namespace=self._settings.namespace, MetricData=metrics)
         except ClientError as error:
-            code = str(error.response.get("Error", {}).get("Code", "unknown"))
+            code = str(error.response.get("Error", {}).get("Code", "unknown")).removesuffix("Exception")
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             if code in _LARGE or status == 413:
                 raise BatchError(f"too large: {len(metrics)} metrics at a time", large=True) from error
