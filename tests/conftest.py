@@ -7,18 +7,22 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import pytest
 from hypothesis import settings
 from servers.mongodb import MongoDB
+from servers.moto import CloudWatch
+from servers.opensearch import Elasticsearch, OpenSearch, OtherElasticsearch
 from servers.process import Elsewhere, Server, Unavailable
+from servers.proxy import Keyed, api_key
+from servers.pushgateway import Pushgateway
 
 # No test is timed. Where others wait for the result the examples are the same each time; elsewhere chance looks on.
 settings.register_profile("house", deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.load_profile("house")
 
-SERVERS = ("mongodb",)
+SERVERS = ("mongodb", "opensearch", "cloudwatch", "pushgateway")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,21 +51,58 @@ def _missing(what: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that speaks MongoDB's protocol; `SLURMSCOPE_TEST_MONGODB` names another to use."""
-    yield from _running("MONGODB", lambda: MongoDB(tmp_path_factory.mktemp("mongodb")))
+    """A server that speaks MongoDB's protocol, at `url` with a user and a password in it."""
+    yield from _running("MONGODB", lambda: MongoDB(tmp_path_factory.mktemp("mongodb")), Elsewhere)
 
 
-def _running(name: str, make: Callable[[], Server]) -> Iterator[Server]:
-    """Started for the whole session, which shares it: a test keeps to a database or a name of its own."""
+@pytest.fixture(scope="session")
+def opensearch() -> Iterator[Elasticsearch]:
+    """A server that speaks Elasticsearch's protocol: `url`, `user`, `password` and `ca`."""
+    yield from _running("ELASTICSEARCH", OpenSearch, OtherElasticsearch)
+
+
+@pytest.fixture(scope="session")
+def opensearch_key(opensearch: Elasticsearch) -> Iterator[Keyed]:
+    """The same by an API key, which a proxy before it checks: `url`, `key` and `ca`."""
+    if not isinstance(opensearch, OpenSearch):
+        pytest.skip("the proxy is for the tests' own OpenSearch")
+    with api_key(opensearch) as keyed:
+        yield keyed
+
+
+@pytest.fixture(scope="session")
+def cloudwatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A CloudWatch at `url`, for any credentials; it forgets its data when it stops."""
+    yield from _running("CLOUDWATCH", lambda: CloudWatch(tmp_path_factory.mktemp("cloudwatch")), Elsewhere)
+
+
+@pytest.fixture(scope="session")
+def pushgateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Pushgateway at `url`."""
+    yield from _running("PUSHGATEWAY", lambda: Pushgateway(tmp_path_factory.mktemp("pushgateway")), Elsewhere)
+
+
+S = TypeVar("S", bound=Server)
+
+
+def _running(name: str, make: Callable[[], S], other: Callable[[str, str], S]) -> Iterator[S]:
+    """Started for the whole session, which shares it: a test keeps to a database or a name of its own.
+
+    Where `SLURMSCOPE_TEST_…` names another, that one is used.
+    """
     if url := os.environ.get(f"SLURMSCOPE_TEST_{name}"):
-        yield Elsewhere(name, url)
+        yield other(name, url)
         return
     try:
         server = make()
-        server.start()
+        try:
+            server.start()
+        except Unavailable:
+            server.close()
+            raise
     except Unavailable as error:
         _missing(str(error))
     try:
         yield server
     finally:
-        server.kill()
+        server.close()

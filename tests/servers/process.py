@@ -56,6 +56,7 @@ class Server:
 
     name: str
     patience = 60.0  # seconds until it must have started
+    account: tuple[str, str] | None = None  # the user and group it runs as when the tests are root, if not root
     version = ""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
@@ -107,10 +108,12 @@ class Server:
             time.sleep(0.05)
 
     def _begin(self) -> subprocess.Popen[bytes]:
-        setpriv = program("setpriv", "util-linux")
+        setpriv = [program("setpriv", "util-linux"), "--pdeathsig", "KILL"]
+        if self.account and os.geteuid() == 0:
+            setpriv += ["--reuid", self.account[0], "--regid", self.account[1], "--clear-groups"]
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [setpriv, "--pdeathsig", "KILL", *self.command()],
+                [*setpriv, *self.command()],
                 env={**os.environ, **self.environment()},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
@@ -126,6 +129,10 @@ class Server:
     def kill(self) -> None:
         """End it as a loss of power would."""
         self._end("kill")
+
+    def close(self) -> None:
+        """For good."""
+        self.kill()
 
     def _end(self, how: str) -> None:
         process, self._process = self._process, None

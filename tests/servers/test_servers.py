@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,12 +15,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pymongo
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from processes import gone
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import OperationFailure, PyMongoError
+from servers.moto import client
+from servers.opensearch import GUEST, PASSWORD, Elasticsearch, OpenSearch
 from servers.process import HERE, Elsewhere, Server
+from servers.proxy import Keyed
 
 Show = Callable[[Server], None]
 
@@ -104,6 +111,86 @@ def _turn(url: str) -> None:
             client.servers_writes.jobs.find_one_and_update(
                 {"_id": "turns"}, {"$inc": {"n": 1}}, upsert=True, return_document=ReturnDocument.AFTER
             )
+
+
+def test_opensearch_keeps_its_data(opensearch: Elasticsearch, show: Show) -> None:
+    show(opensearch)
+    with opensearch.client() as client:
+        client.put("/servers-keep/_doc/1?refresh=true", json={"state": "RUNNING"}).raise_for_status()
+        with opensearch.stopped(), pytest.raises(httpx.TransportError):
+            client.get("/")
+        assert client.get("/servers-keep/_source/1").json() == {"state": "RUNNING"}
+        client.put("/servers-keep/_doc/1?refresh=true", json={"state": "COMPLETED"}).raise_for_status()
+        opensearch.kill()
+        opensearch.start()
+        assert client.get("/servers-keep/_source/1").json() == {"state": "COMPLETED"}
+
+
+def test_opensearch_takes_bulks_templates_and_streams(opensearch: Elasticsearch) -> None:
+    with opensearch.client() as client:
+        mappings = {"properties": {"n": {"type": "long"}}}
+        plain = {"index_patterns": ["servers-bulk-*"], "template": {"mappings": mappings}, "priority": 500}
+        client.put("/_index_template/servers-bulk", json=plain).raise_for_status()
+        stream = {"index_patterns": ["servers-stream-*"], "data_stream": {}, "priority": 500}
+        client.put("/_index_template/servers-stream", json=stream).raise_for_status()
+        client.delete("/servers-bulk-1")
+        newer, older = (
+            {"index": {"_index": "servers-bulk-1", "_id": "a", "version": v, "version_type": "external"}}
+            for v in (5, 4)
+        )
+        wrong = {"index": {"_index": "servers-bulk-1", "_id": "b"}}
+        point = {"create": {"_index": "servers-stream-1"}}
+        lines = [newer, {"n": 5}, older, {"n": 4}, wrong, {"n": "x"}, point, {"@timestamp": "2026-01-01T00:00:00Z"}]
+        body = "".join(json.dumps(line) + "\n" for line in lines)
+        answer = client.post(
+            "/_bulk?refresh=true", content=body, headers={"Content-Type": "application/x-ndjson"}
+        ).json()
+        assert [next(iter(item.values()))["status"] for item in answer["items"]] == [201, 409, 400, 201]
+        assert client.get("/servers-bulk-1/_source/a").json() == {"n": 5}
+        assert client.get("/_data_stream/servers-stream-1").json()["data_streams"][0]["generation"] == 1
+
+
+def test_opensearch_knows_its_users(opensearch: Elasticsearch) -> None:
+    if not isinstance(opensearch, OpenSearch):
+        pytest.skip("another's server has users of its own")
+    with opensearch.client() as client:
+        assert client.get("/servers-users/_search", auth=("tester", "wrong")).status_code == 401
+        assert client.get("/servers-users/_search", auth=(GUEST, PASSWORD)).status_code == 403
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        httpx.get(opensearch.url)
+
+
+def test_the_proxy_before_opensearch_wants_its_key(opensearch_key: Keyed) -> None:
+    trusted = ssl.create_default_context(cafile=opensearch_key.ca)
+    with httpx.Client(base_url=opensearch_key.url, verify=trusted) as client:
+        right = {"Authorization": f"ApiKey {opensearch_key.key}"}
+        for _ in range(2):  # over one connection
+            assert client.put("/servers-proxy/_doc/1", json={"n": 1}, headers=right).status_code in (200, 201)
+        assert client.get("/servers-proxy/_source/1", headers=right).json() == {"n": 1}
+        assert client.get("/servers-proxy/_source/1", headers={"Authorization": "ApiKey d3Jvbmc="}).status_code == 401
+        assert client.get("/servers-proxy/_source/1").status_code == 401
+
+
+def test_cloudwatch_takes_metrics(cloudwatch: Server, show: Show) -> None:
+    show(cloudwatch)
+    metrics = client(cloudwatch)
+    cluster = [{"Name": "cluster", "Value": "lab"}]
+    metrics.put_metric_data(Namespace="servers", MetricData=[{"MetricName": "n", "Dimensions": cluster, "Value": 3}])
+    found = metrics.list_metrics(Namespace="servers")["Metrics"]
+    assert [(metric["MetricName"], metric["Dimensions"]) for metric in found] == [("n", cluster)]
+    with cloudwatch.stopped(), pytest.raises(EndpointConnectionError):
+        metrics.list_metrics(Namespace="servers")
+    assert metrics.list_metrics(Namespace="servers")["Metrics"] == []  # it keeps nothing
+
+
+def test_pushgateway_keeps_its_data(pushgateway: Server, show: Show) -> None:
+    show(pushgateway)
+    group = f"{pushgateway.url}/metrics/job/servers"
+    httpx.put(group, content="servers_kept 1\n").raise_for_status()
+    with pushgateway.stopped(), pytest.raises(httpx.ConnectError):
+        httpx.get(pushgateway.url)
+    assert 'servers_kept{instance="",job="servers"} 1' in httpx.get(f"{pushgateway.url}/metrics").text
+    httpx.delete(group).raise_for_status()
 
 
 def test_a_server_ends_with_the_tests_though_they_are_killed(mongodb: Server, tmp_path: Path) -> None:
