@@ -30,6 +30,7 @@ from recorded import commands, read
 
 from slurmscope import connection
 from slurmscope.auth import Guard, hash_password, hash_token
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.model import PARTS, Snapshot
 from slurmscope.server import App, Receive, Scope, Send, accepts_gzip, wants_openmetrics
@@ -342,7 +343,7 @@ def test_urllib_reads_it_too(served: Served) -> None:
 
 def ask(clusters: list[Pages], *paths: str) -> list[tuple[int, str]]:
     """Status and body of each, of an application that serves these clusters."""
-    app = App(clusters, Guard({}, []))
+    app = App(Book(clusters), Guard({}, []))
     answers: list[tuple[int, str]] = []
 
     async def one(path: str) -> None:

@@ -5,91 +5,42 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import shutil
-import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from slurmscope import __version__, auth, config, logs
+from slurmscope import __version__, auth, cli_store, config
+from slurmscope.keeper import Archive
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.model import PARTS
-from slurmscope.serve import ServeError, Watched, assemble, clusters_of, serve
+from slurmscope.serve import Watched, assemble, clusters_of, serve
 from slurmscope.settings import Cluster, Settings
 from slurmscope.slurm import bundle as bundles
 from slurmscope.slurm import capture as captures
 from slurmscope.slurm.bundle import Bundle
 from slurmscope.slurm.clusters import recorded_source, ways_of
 from slurmscope.slurm.commands import COMMANDS, WAYS, Command
-
-T = TypeVar("T")
-
-
-def _fail(message: str, status: int = 1) -> NoReturn:
-    click.echo(f"slurmscope: {message}", err=True)
-    sys.exit(status)
-
-
-def _load(path: Path | None, **overrides: str | None) -> config.Config:
-    given = {key.replace("__", "."): value for key, value in overrides.items() if value is not None}
-    try:
-        loaded = config.load(path, overrides=given)
-    except config.ConfigError as error:
-        _fail(str(error).replace("\n", "\nslurmscope: "), 2)
-    logs.setup(loaded.settings.log.level, loaded.settings.log.format)
-    for reason in loaded.ignored:
-        click.echo(f"slurmscope: not read: {reason}; --config names a file that is", err=True)
-    return loaded
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Runs it to its end, or until a signal comes; either way no command is left behind."""
-
-    async def until_signalled() -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        for signum in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
-        return await work
-
-    try:
-        return asyncio.run(until_signalled())
-    except (ServeError, bundles.BundleError) as error:
-        _fail(str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except asyncio.CancelledError:
-        sys.exit(143)
-
-
-def _print(text: str | bytes) -> None:
-    """To standard output, which may be full or closed."""
-    data = text.encode("utf-8", "backslashreplace") + b"\n" if isinstance(text, str) else text
-    try:
-        with open(1, "wb", closefd=False) as out:
-            out.write(data)
-    except BrokenPipeError:
-        sys.exit(128 + signal.SIGPIPE)  # whoever read it has seen enough
-    except OSError as error:
-        _fail(f"cannot write to standard output: {error.strerror}")
-
-
-config_option = click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    help="Settings file. Default: $SLURMSCOPE_CONFIG, ./slurmscope.toml, /etc/slurmscope/slurmscope.toml.",
+from slurmscope.store import place
+from slurmscope.terminal import (
+    config_option,
+    fail,
+    load,
+    named,
+    printable,
+    run,
+    show,
+    show_json,
+    show_table,
 )
+
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Address to serve on, e.g. :9092 for all interfaces."
 )
@@ -106,7 +57,7 @@ def _bundle(path: Path, status: int = 1) -> Bundle:
     try:
         return bundles.load(path)
     except bundles.BundleError as error:
-        _fail(str(error), status)
+        fail(str(error), status)
 
 
 def _watched(settings: Settings, recording: Path | None, *, from_zero: bool) -> list[Watched]:
@@ -127,7 +78,8 @@ def main() -> None:
     \b
     slurmscope doctor      what works here, what is missing, and what to do about it
     slurmscope metrics     one look at the clusters, as Prometheus would see them
-    slurmscope serve       go on looking, and serve http://127.0.0.1:9092/metrics
+    slurmscope serve       go on looking, serve http://127.0.0.1:9092/metrics, and keep what happens
+    slurmscope import      read the accounting of the last 90 days into what is kept
     slurmscope capture     write down all that a cluster answers, for a bug report
     slurmscope demo        the same with a simulated cluster, no Slurm needed
 
@@ -146,8 +98,10 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
     last good numbers are served with their age, and slurm_up is 0. Several clusters ([clusters.NAME] in the settings)
     are each read at their own pace.
     """
-    settings = _load(path, serve__listen=listen).settings
-    _run(serve(settings, _watched(settings, recording, from_zero=True)))
+    settings = load(path, serve__listen=listen).settings
+    # a recording is of a moment that is long over
+    archive = Archive(url) if recording is None and (url := place.url_of(settings.store)) != place.NONE else None
+    run(serve(settings, _watched(settings, recording, from_zero=True), archive=archive))
 
 
 @main.command()
@@ -158,12 +112,12 @@ def demo(seed: int, listen: str | None) -> None:
     # only here, so that nobody else pays for loading the simulation
     from slurmscope.demo.source import DemoSource  # noqa: PLC0415
 
-    settings = _load(None, serve__listen=listen).settings
+    settings = load(None, serve__listen=listen).settings
     click.echo("making a cluster …", err=True)
     # one that is simulated, whatever clusters the settings name
     cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
     watched = assemble(cluster, settings, DemoSource(seed=seed), from_zero=True)
-    _run(serve(settings, [watched], lambda url: click.echo(f"a simulated cluster is at {url}/  (Ctrl-C stops it)")))
+    run(serve(settings, [watched], lambda url: click.echo(f"a simulated cluster is at {url}/  (Ctrl-C stops it)")))
 
 
 async def _look(clusters: Sequence[Watched], profile: str | None, openmetrics: bool) -> bytes:
@@ -188,13 +142,9 @@ def _complain(clusters: Sequence[Watched]) -> None:
                 errors.setdefault(error, []).append(part)
         whose = f"{snapshot.cluster}: " if len(clusters) > 1 else ""
         for error, parts in errors.items():
-            click.echo(f"slurmscope: {whose}{', '.join(parts)}: {_printable(error)}", err=True)
+            click.echo(f"slurmscope: {whose}{', '.join(parts)}: {printable(error)}", err=True)
     if all(one.poll.snapshot.part(part).value is None for one in clusters for part in PARTS):
-        _fail("nothing could be read; `slurmscope doctor` says what to do")
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
+        fail("nothing could be read; `slurmscope doctor` says what to do")
 
 
 @main.command()
@@ -214,10 +164,10 @@ def metrics(path: Path | None, profile: str, openmetrics: bool, recording: Path 
     For a look, or for node_exporter's textfile collector. `--profile slurmscope` passes `promtool check metrics`.
     Exits with 1 when nothing could be read, and with 0 when something could: slurm_up and slurm_part_up say what.
     """
-    clusters = _watched(_load(path).settings, recording, from_zero=False)
-    page = _run(_look(clusters, profile, openmetrics))
+    clusters = _watched(load(path).settings, recording, from_zero=False)
+    page = run(_look(clusters, profile, openmetrics))
     _complain(clusters)
-    _print(page)
+    show(page)
 
 
 @main.command()
@@ -228,11 +178,11 @@ def snapshot(path: Path | None, recording: Path | None) -> None:
 
     Base units throughout: seconds, bytes, counts; times are UTC epoch seconds; null is unknown.
     """
-    clusters = _watched(_load(path).settings, recording, from_zero=False)
-    _run(_look(clusters, None, False))
+    clusters = _watched(load(path).settings, recording, from_zero=False)
+    run(_look(clusters, None, False))
     _complain(clusters)
     found = [one.poll.snapshot for one in clusters]
-    _print_json(found[0] if len(found) == 1 else found)
+    show_json(found[0] if len(found) == 1 else found)
 
 
 @main.command()
@@ -254,11 +204,11 @@ def capture(
     FILE is one compressed document, for a bug report or for tests, which serve, metrics, snapshot and doctor read by
     --from. With --anonymise it tells nobody's name; with --from as well, an older recording is made anonymous.
     """
-    settings = _load(path).settings
+    settings = load(path).settings
     if recording is not None:
         found = _bundle(recording)
     else:
-        found = _run(_captured(_named(settings, cluster), ways.split(",") if ways else list(WAYS)))
+        found = run(_captured(named(settings, cluster), ways.split(",") if ways else list(WAYS)))
     if anonymise:
         # only here, so that nobody else pays for loading it
         from slurmscope.anonymise import recording as anonymous  # noqa: PLC0415
@@ -266,14 +216,14 @@ def capture(
         try:
             found = anonymous.anonymise(found)
         except anonymous.NameLeft as error:
-            _fail(str(error))
+            fail(str(error))
     good = sum(not answer.error for answer in found.answers)
     said = f"{good} of {len(found.answers)} questions answered"
     if good:
         try:
             size = captures.write(found, file)
         except bundles.BundleError as error:
-            _fail(str(error))
+            fail(str(error))
         said = f"{file}: {said}, {size / 1024:,.0f} KiB"
     click.echo(said, err=True)
     unanswered: dict[tuple[str, str], list[str]] = {}
@@ -281,26 +231,17 @@ def capture(
         if answer.error:
             unanswered.setdefault((answer.way, answer.error), []).append(answer.part)
     for (way, why), parts in unanswered.items():
-        click.echo(f"  not by {way}: {', '.join(parts)}: {_printable(why)}", err=True)
+        click.echo(f"  not by {way}: {', '.join(parts)}: {printable(why)}", err=True)
     if not good:
-        _fail("nothing was answered, and nothing is written; `slurmscope doctor` says what to do")
-
-
-def _named(settings: Settings, name: str | None) -> Cluster:
-    there = {one.slurm.cluster: one for one in settings.read}
-    if name is None and len(there) == 1:
-        return settings.read[0]
-    if name not in there:
-        _fail(f"--cluster: expected one of {', '.join(there) or 'none'}, found {name or 'none'}", 2)
-    return there[name]
+        fail("nothing was answered, and nothing is written; `slurmscope doctor` says what to do")
 
 
 async def _captured(cluster: Cluster, names: list[str]) -> Bundle:
     if unknown := [name for name in names if name not in WAYS]:
-        _fail(f"--ways: {unknown[0]!r} is none of {', '.join(WAYS)}", 2)
+        fail(f"--ways: {unknown[0]!r} is none of {', '.join(WAYS)}", 2)
     ways = [way for way in ways_of(cluster) if way.name in names]
     if not ways:
-        _fail(f"--ways: none of {', '.join(names)} is set up for this cluster", 2)
+        fail(f"--ways: none of {', '.join(names)} is set up for this cluster", 2)
     try:
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task("asking", total=len(captures.questions(ways)))
@@ -327,19 +268,19 @@ def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
     # only here, so that nobody else pays for loading it
     from slurmscope.doctor import examination, finding, report  # noqa: PLC0415
 
-    loaded = _load(path)
+    loaded = load(path)
     logging.getLogger("slurmscope").setLevel(logging.CRITICAL)  # all that is wrong is a finding
     if recording is not None:
-        findings = _run(examination.examine_recording(_bundle(recording, 2)))
+        findings = run(examination.examine_recording(_bundle(recording, 2)))
     else:
         with Console(stderr=True).status("asking"):
-            findings = _run(examination.examine(loaded))
+            findings = run(examination.examine(loaded))
     if as_json:
-        _print_json(findings)
+        show_json(findings)
     else:
         terminal = sys.stdout is not None and sys.stdout.isatty()
         width = shutil.get_terminal_size((100, 24)).columns
-        _print(report.text(findings, width, colour=terminal).rstrip("\n"))
+        show(report.text(findings, width, colour=terminal).rstrip("\n"))
     sys.exit(finding.exit_status(findings))
 
 
@@ -348,11 +289,11 @@ def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def config_command(path: Path | None, as_json: bool) -> None:
     """Print the settings in force and where each came from."""
-    rows = config.rows(_load(path))
+    rows = config.rows(load(path))
     if as_json:
-        _print_json([{"key": key, "value": _value(value), "origin": origin} for key, value, origin in rows])
+        show_json([{"key": key, "value": _value(value), "origin": origin} for key, value, origin in rows])
         return
-    _print_table(("setting", "value", "from"), rows)
+    show_table(("setting", "value", "from"), rows)
 
 
 def _value(notation: str) -> object:
@@ -386,7 +327,7 @@ def commands(as_json: bool) -> None:
             }
             for one in COMMANDS
         ]
-        _print_json(found)
+        show_json(found)
         return
     lines = []
     for one in COMMANDS:
@@ -403,7 +344,11 @@ def commands(as_json: bool) -> None:
             if text:
                 lines.append(click.wrap_text(text, 100, f"  {label + ':':9}", " " * 11))
         lines.append("")
-    _print("\n".join(lines))
+    show("\n".join(lines))
+
+
+main.add_command(cli_store.import_command)
+main.add_command(cli_store.store_group)
 
 
 @main.command("hash-password")
@@ -411,19 +356,4 @@ def commands(as_json: bool) -> None:
 def hash_password(token: bool) -> None:
     """Ask for a password and print its hash, for serve.users."""
     secret = click.prompt("Token" if token else "Password", hide_input=True, confirmation_prompt=True)
-    _print(auth.hash_token(secret) if token else auth.hash_password(secret))
-
-
-def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*head, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    out = io.StringIO()
-    # in a pipe a table has no width to fit into
-    width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else 200
-    Console(file=out, width=width, markup=False, highlight=False).print(table)
-    _print(out.getvalue().rstrip("\n"))
-
-
-def _print_json(found: object) -> None:
-    _print(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    show(auth.hash_token(secret) if token else auth.hash_password(secret))

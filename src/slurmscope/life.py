@@ -27,6 +27,18 @@ REQUEUED, COMPLETING, CONFIGURING = "REQUEUED", "COMPLETING", "CONFIGURING"
 VANISHED = "VANISHED"
 """No state of Slurm's: a life that is in no queue any more, and of which nobody told how it ended."""
 
+_ENDING_REASONS = (
+    "NonZeroExitCode",
+    "TimeLimit",
+    "OutOfMemory",
+    "RaisedSignal",
+    "JobLaunchFailure",
+    "NodeDown",
+    "InactiveLimit",
+    "SystemFailure",
+    "DeadLine",
+    "FailedLaunch",
+)
 # Reasons come and go while a job waits. This many of a life's transitions are kept, the first and the last ones.
 _MOST_TRANSITIONS = 64
 COUNT_EVERY = 3600
@@ -114,16 +126,22 @@ def seen(life: Life | None, cluster: str, job: Job, at: int) -> Life:
     """A life after a poll saw the job so, at `at`."""
     if life is not None and life.ended and life.state != VANISHED:
         return life  # polls come late, or see what is being cleaned up
+    job = _waiting_again(job)
     news = _news(life, cluster, job)
     news["gone_time"] = None
-    line = list(life.transitions) if life is not None and life.state != VANISHED else []
-    _begin(line, job)
+    over = job.state in ENDED_STATES
+    if over:
+        news["reason"] = _ending(job.reason)
+    line = list(life.transitions) if life is not None else []
+    if life is not None and life.state == VANISHED:
+        del line[-1]
+    _begin(line, job, over=over)
     last = line[-1] if line else None
     if last is None or job.state != last.state or (job.waiting and job.reason not in (None, last.reason)):
-        told_end = job.end_time if job.state in ENDED_STATES or job.state == COMPLETING else None
-        _append(line, told_end or at, job.state, job.reason)
+        told_end = job.end_time if over or job.state == COMPLETING else None
+        _append(line, told_end or at, job.state, news["reason"])
     news["transitions"] = _thinned(line)
-    if job.state in ENDED_STATES:
+    if over:
         news["end_time"] = job.end_time or line[-1].time
         _settle(news, job)
     elif _holds(job):
@@ -180,24 +198,27 @@ def told(life: Life | None, cluster: str, accounted: Accounted, at: int) -> Life
     over = job.end_time is not None and (job.state in ENDED_STATES or job.state == REQUEUED)
     if life is not None and life.ended and not over:
         return life  # slurmdbd lags behind
+    if not over:
+        job = _waiting_again(job)
     newer = life is None or over or _rank(job.state) > _rank(life.state)
     news = _news(life, cluster, job) if life is None or newer else asdict(life)
-    if over and job.reason is None and life is not None and life.state in ENDED_STATES:
-        news["reason"] = life.reason  # TimeLimit, OutOfMemory, …: slurmdbd keeps none
+    if over:
+        # slurmdbd keeps few of them
+        news["reason"] = _ending(job.reason) or (life.reason if life is not None and life.ended else None)
     news["steps"] = accounted.steps
     _figures(news, accounted)
     line = list(life.transitions) if life is not None else []
     if over:
         if life is not None and life.ended and line:
             del line[-1]  # how it ended is now known better
-        _begin(line, job)
+        _begin(line, job, over=True)
         end = job.end_time or at
         line = [one if one.time <= end else Transition(end, one.state, one.reason) for one in line]
         _append(line, end, job.state, news["reason"])
         news.update(accounted=True, gone_time=None)
         _settle(news, job)
     else:
-        _begin(line, job)
+        _begin(line, job, over=False)
         if not line or _rank(job.state) > _rank(line[-1].state):
             _append(line, at, job.state, job.reason)
         if _holds(job):
@@ -258,6 +279,11 @@ def _holds(job: Job) -> bool:
     return job.holding and job.start_time is not None
 
 
+def _waiting_again(job: Job) -> Job:
+    """Of a life that has ended REQUEUED says how; of one in the queue, only that it is not the first."""
+    return replace(job, state=PENDING) if job.state == REQUEUED else job
+
+
 def _held(job: Job) -> bool:
     """It had an allocation. Slurm gives a job that was cancelled while it waited a start time too, that of its end."""
     return job.start_time is not None and bool(job.node_list)
@@ -276,13 +302,12 @@ def _rank(state: str) -> int:
     return 2 if state in ENDED_STATES or state in (COMPLETING, VANISHED) else 1
 
 
-def _begin(line: list[Transition], job: Job) -> None:
+def _begin(line: list[Transition], job: Job, *, over: bool) -> None:
     """The transitions that follow from the job's own times: it was submitted, and started."""
+    waits = job.waiting and not over
     if not line and job.submit_time is not None:
-        line.append(
-            Transition(job.submit_time, job.state if job.waiting else PENDING, job.reason if job.waiting else None)
-        )
-    if not (_holds(job) or (job.state not in WAITING_STATES and _held(job))):
+        line.append(Transition(job.submit_time, job.state if waits else PENDING, job.reason if waits else None))
+    if not (_held(job) if over else _holds(job)):
         return
     start = job.start_time or 0
     at = next((at for at, one in enumerate(line) if _rank(one.state) > 0), None)
@@ -293,6 +318,11 @@ def _begin(line: list[Transition], job: Job) -> None:
     elif line[at].time != start and line[at].state in (RUNNING, CONFIGURING):
         line[at] = Transition(start, line[at].state, line[at].reason)
         line.sort(key=lambda one: one.time)
+
+
+def _ending(reason: str | None) -> str | None:
+    """A reason that tells of an end. Slurm goes on telling of many a job why it once waited."""
+    return reason if reason is not None and reason.startswith(_ENDING_REASONS) else None
 
 
 def _append(line: list[Transition], time: int, state: str, reason: str | None) -> None:

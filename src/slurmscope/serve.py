@@ -14,7 +14,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 
 import msgspec
 import uvicorn
@@ -23,14 +23,18 @@ from slurmscope import logs
 from slurmscope.auth import Guard
 from slurmscope.config import listen_address
 from slurmscope.connection import Connection
+from slurmscope.keeper import Archive
 from slurmscope.logs import fields
+from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
+from slurmscope.model import Snapshot
 from slurmscope.notify import Notifier, watchdog_interval
 from slurmscope.poll import Poll
 from slurmscope.server import App
 from slurmscope.settings import Cluster, Settings
 from slurmscope.slurm.clusters import source_of
 from slurmscope.slurm.source import Source
+from slurmscope.upkeep import Upkeep, UpkeepError
 
 log = logging.getLogger(__name__)
 
@@ -43,12 +47,16 @@ class ServeError(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
+Listener = Callable[[Snapshot, frozenset[str]], Awaitable[None]]
+
+
 class Watched(msgspec.Struct):
     """A cluster that is read."""
 
     source: Source
     poll: Poll
     pages: Pages
+    listeners: list[Listener]  # who is told of each poll, one after the other
 
     async def run(self, *, alone: bool) -> None:
         if not alone:
@@ -71,10 +79,16 @@ def assemble(
         from_zero=from_zero,
         clock=clock,
     )
-    poll = Poll(source, cluster, pages.publish, clock)
+    listeners: list[Listener] = [pages.publish]
+
+    async def publish(snapshot: Snapshot, fresh: frozenset[str]) -> None:
+        for listener in listeners:
+            await listener(snapshot, fresh)
+
+    poll = Poll(source, cluster, publish, clock)
     pages.source = source
     pages.up = lambda: poll.up
-    return Watched(source, poll, pages)
+    return Watched(source, poll, pages, listeners)
 
 
 def clusters_of(settings: Settings, *, from_zero: bool) -> list[Watched]:
@@ -142,12 +156,25 @@ async def _watch(notifier: Notifier, interval: float) -> None:
 
 
 async def serve(
-    settings: Settings, clusters: Sequence[Watched], announce: Callable[[str], None] = lambda url: None
+    settings: Settings,
+    clusters: Sequence[Watched],
+    announce: Callable[[str], None] = lambda url: None,
+    archive: Archive | None = None,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, then lets requests end and leaves no command behind."""
+    """Serves until SIGTERM or SIGINT, then lets requests end and leaves no command behind.
+
+    What is seen is kept in the archive, where there is one, and goes to the sinks that are set up.
+    """
     guard = Guard(settings.serve.users, settings.serve.tokens)
-    server = _server(settings, App([one.pages for one in clusters], guard))
+    book = Book([one.pages for one in clusters])
+    server = _server(settings, App(book, guard))
     sockets = _listen(settings)
+    try:
+        upkeep = await Upkeep.of(settings, clusters, book, archive)
+    except UpkeepError as error:
+        for sock in sockets:
+            sock.close()
+        raise ServeError(str(error)) from error
     url = _url(settings, sockets[0])
     _warn_if_open(settings)
     # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
@@ -160,6 +187,7 @@ async def serve(
     notifier = Notifier()
     # each cluster at its own pace: one that hangs keeps no other waiting
     tasks = [asyncio.create_task(one.run(alone=len(clusters) == 1)) for one in clusters]
+    tasks += upkeep.start()
     for task in tasks:
         task.add_done_callback(lambda task: setattr(server, "should_exit", True))
     if (interval := watchdog_interval()) is not None:
@@ -175,6 +203,7 @@ async def serve(
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
+        await upkeep.close()
         await asyncio.gather(*(one.source.close() for one in clusters), return_exceptions=True)
         log.info("stopped")
     for result in results:

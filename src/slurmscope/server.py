@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from slurmscope.auth import Guard
@@ -14,7 +14,6 @@ from slurmscope.logs import fields
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.metrics.exposition import OPENMETRICS, TEXT
-from slurmscope.metrics.pages import Pages
 from slurmscope.poll import FAST_PARTS
 
 log = logging.getLogger(__name__)
@@ -43,8 +42,8 @@ def plain(status: int, text: str, headers: Headers | None = None) -> Answer:
 class App:
     """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`."""
 
-    def __init__(self, clusters: Sequence[Pages], guard: Guard) -> None:
-        self._book = Book(clusters)
+    def __init__(self, book: Book, guard: Guard) -> None:
+        self._book = book
         self._guard = guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,6 +110,10 @@ class App:
         lines = ["ready"] if len(told) < len(snapshots) else []
         if told:
             lines.append(f"not read yet: {', '.join(told)}")
+        upkeep = self._book.requests.upkeep
+        if upkeep is not None and upkeep.troubles:
+            # what is served is not the worse for it
+            lines.append(f"degraded: {', '.join(upkeep.troubles)}")
         return plain(200 if lines[0] == "ready" else 503, "\n".join(lines))
 
     async def _metrics(self, profile: str, headers: dict[str, str]) -> Answer:

@@ -19,7 +19,7 @@ from slurmscope.life import REQUEUED, VANISHED, Life
 
 DAY = 86400
 _MIB = 1 << 20
-UNTYPED = "gpu"
+UNTYPED = "untyped"
 """The type of GPUs that have none."""
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from slurmscope.metrics import health, nodes, partitions, policy, queue, scheduler
+from slurmscope.metrics import health, nodes, partitions, policy, queue, scheduler, upkeep
 from slurmscope.metrics.compat import rivosinc, sinfo, vpenso
 from slurmscope.metrics.exposition import Topic
 from slurmscope.metrics.view import View
@@ -21,6 +21,7 @@ OWN: tuple[Topic[View], ...] = (
     policy.RESERVATIONS,
     health.TOPIC,
     health.SERVICE,
+    upkeep.TOPIC,
     health.PROCESS,
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -16,6 +16,9 @@ from slurmscope.metrics.process import Process
 from slurmscope.metrics.tally import WAIT_BOUNDS, Tally
 from slurmscope.model import PENDING, Cost, Job, Node, Reservation, Snapshot
 from slurmscope.slurm.values import hosts
+
+if TYPE_CHECKING:  # it knows us
+    from slurmscope.upkeep import Upkeep
 
 OTHER = "other"  # the label of all that a cap leaves out
 UNTYPED = "untyped"  # the label of a GPU that was configured or asked for without a type
@@ -151,6 +154,7 @@ class Requests(msgspec.Struct):
 
     total: dict[int, int] = {}
     in_flight: int = 0
+    upkeep: Upkeep | None = None  # what else this process does
 
 
 class View:

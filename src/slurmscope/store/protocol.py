@@ -152,8 +152,8 @@ class Writer(Protocol):
         """Adds to the sums; amounts may be below zero."""
         ...
 
-    def clear_usage(self) -> None:
-        """Forgets this cluster's sums, to be made anew."""
+    def clear_usage(self, since: int) -> None:
+        """Forgets this cluster's sums of a day (since 1970) and later ones, to be made anew."""
         ...
 
     def put_nodes(self, nodes: Sequence[KeptNode]) -> None: ...
@@ -217,6 +217,10 @@ class Store(Protocol):
 
     def forget(self, kind: str, before: int) -> int:
         """Forgets what is of before a time, of one of KINDS; says how many. Lives that have not ended stay."""
+        ...
+
+    def forgotten(self) -> int:
+        """Lives that ended before this time are not kept any more; 0: all are."""
         ...
 
     def stats(self) -> Stats: ...

@@ -9,7 +9,7 @@ store that is slow, or away, costs no transition of a job, and a poll costs by w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from slurmscope.store.protocol import (
     NodeChange,
     Point,
     Store,
+    UsageAsked,
     Writer,
 )
 
@@ -37,6 +38,7 @@ _UP_STATES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 # Flags that come and go with jobs, or are there from the start.
 _PASSING_FLAGS = frozenset({"COMPLETING", "PLANNED", "CLOUD", "DYNAMIC_FUTURE", "DYNAMIC_NORM"})
 _FINER = {MIDDLE: FINE, COARSE: MIDDLE}
+_EVER = 1 << 31  # a day that never comes
 _LOOK_BACK = 86400  # how far back totals are thinned after a stop
 
 
@@ -56,9 +58,17 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
     job: Job | None
 
 
-def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int) -> list[Life]:
-    """Writes down what the accounting told; returns what that changed."""
-    changed: list[Life] = []
+HandOn = Callable[[Changes], None]
+"""Is given what changes before it is kept: what was handed on and not kept is handed on again, so none is missed."""
+
+
+def nobody(changes: Changes) -> None:
+    """Nobody else wants to know."""
+
+
+def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int, hand_on: HandOn = nobody) -> int:
+    """Writes down what the accounting told; returns how many lives that changed."""
+    changed = 0
     for start in range(0, len(told), _AT_ONCE):
         some = told[start : start + _AT_ONCE]
         with store.writing(cluster) as writer:
@@ -66,21 +76,20 @@ def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int) -> list
             after = dict(before)
             for one in some:
                 after[one.job.key] = lives.told(after.get(one.job.key), cluster, one, at)
-            new = _put(writer, before, after)
-        changed += new
+            changed += _put(writer, before, after, hand_on)
     return changed
 
 
-def give_up(store: Store, cluster: str, before: int, at: int) -> list[Life]:
+def give_up(store: Store, cluster: str, before: int, at: int, hand_on: HandOn = nobody) -> None:
     """Closes lives that have been in no queue since `before`, and of which the accounting never told."""
     with store.writing(cluster) as writer:
         lost = {
             life.key: life for life in writer.open_lives() if life.gone_time is not None and life.gone_time < before
         }
-        return _put(writer, lost, {key: lives.given_up(life, at) for key, life in lost.items()})
+        _put(writer, lost, {key: lives.given_up(life, at) for key, life in lost.items()}, hand_on)
 
 
-def rebuild(store: Store, cluster: str) -> usage.Sums:
+def rebuilt(store: Store, cluster: str) -> usage.Sums:
     """The sums of usage as they follow from the lives."""
     sums: usage.Sums = {}
     for some in store.each_life(cluster):
@@ -89,8 +98,40 @@ def rebuild(store: Store, cluster: str) -> usage.Sums:
     return sums
 
 
-def _put(writer: Writer, before: Mapping[JobKey, Life], after: Mapping[JobKey, Life]) -> list[Life]:
-    """Writes what differs, and what that changes in the sums of usage."""
+def rebuild(store: Store, cluster: str) -> int:
+    """Makes the sums anew of all days of which all lives are still there; says how many."""
+    since = store.forgotten() // usage.DAY + 1
+    with store.writing(cluster) as writer:
+        # within, so that nobody adds to them meanwhile
+        sums = {key: amounts for key, amounts in usage.deltas(rebuilt(store, cluster)).items() if key.day >= since}
+        writer.clear_usage(since)
+        writer.add_usage(sums)
+    return len(sums)
+
+
+def wrong_usage(store: Store, cluster: str) -> list[str]:
+    """Sums that are not what follows from the lives; the first few of them."""
+    found = _wrong_usage(store, cluster)
+    if found:
+        with store.writing(cluster):  # somebody may have written meanwhile
+            found = _wrong_usage(store, cluster)
+    return found
+
+
+def _wrong_usage(store: Store, cluster: str) -> list[str]:
+    since = store.forgotten() // usage.DAY + 1
+    asked = UsageAsked(since=since, until=_EVER, by=usage.KEYS, only={"cluster": cluster})
+    kept = {usage.Key(*one.key): one.amounts for one in store.usage(asked)}  # type: ignore[arg-type]
+    sums = {key: amounts for key, amounts in usage.deltas(rebuilt(store, cluster)).items() if key.day >= since}
+    wrong = sorted(key for key in kept.keys() | sums.keys() if kept.get(key) != sums.get(key))
+    found = [f"usage of {key} is {kept.get(key)}, and should be {sums.get(key)}" for key in wrong[:5]]
+    if wrong:
+        found.append(f"{len(wrong)} sums of usage are wrong: `slurmscope store rebuild` makes them anew")
+    return found
+
+
+def _put(writer: Writer, before: Mapping[JobKey, Life], after: Mapping[JobKey, Life], hand_on: HandOn) -> int:
+    """Writes what differs, and what that changes in the sums of usage; returns how many."""
     changed = []
     sums: usage.Sums = {}
     for key, life in after.items():
@@ -102,7 +143,9 @@ def _put(writer: Writer, before: Mapping[JobKey, Life], after: Mapping[JobKey, L
             changed.append(life)
     writer.put_lives(changed)
     writer.add_usage(usage.deltas(sums))
-    return changed
+    if changed:
+        hand_on(Changes(changed, [], []))
+    return len(changed)
 
 
 class Recorder:
@@ -166,25 +209,27 @@ class Recorder:
 
     # --- what the store gets ------------------------------------------------------------------------------------------
 
-    def write(self, store: Store) -> Changes:
-        """Writes all that was noticed. What could not be written is kept for the next time."""
-        changes = Changes([], [], [])
+    def write(self, store: Store, hand_on: HandOn = nobody) -> int:
+        """Writes all that was noticed; returns how many lives that changed.
+
+        What could not be written is kept for the next time.
+        """
+        changed = 0
         if not self._cluster:
-            return changes
+            return changed
         if not self._missed and self._jobs:
             self._look_for_missed(store)
         while self._sights:
             some = [self._sights[at] for at in range(min(_AT_ONCE, len(self._sights)))]
             with store.writing(self._cluster) as writer:
-                new = self._put_sights(writer, some)
+                changed += self._put_sights(writer, some, hand_on)
             for _ in some:
                 self._sights.popleft()
-            changes.lives += new
         if self._nodes is not None:
-            self._write_nodes(store, changes)
+            self._write_nodes(store, hand_on)
         if self._points:
             self._write_points(store)
-        return changes
+        return changed
 
     def _look_for_missed(self, store: Store) -> None:
         """What was in the queue when we last stopped, and is not now."""
@@ -194,7 +239,7 @@ class Recorder:
         self._sights.extend(_Sight(key, at, None) for key in there - self._jobs.keys())
         self._missed = True
 
-    def _put_sights(self, writer: Writer, sights: Sequence[_Sight]) -> list[Life]:
+    def _put_sights(self, writer: Writer, sights: Sequence[_Sight], hand_on: HandOn) -> int:
         before = writer.lives({sight.key for sight in sights})
         after = dict(before)
         missing = any(sight.job is None for sight in sights)
@@ -208,9 +253,9 @@ class Recorder:
                 id_, submit = sight.key
                 later = again.get(id_, submit)
                 after[sight.key] = lives.succeeded(life, later) if later > submit else lives.unseen(life, sight.at)
-        return _put(writer, before, after)
+        return _put(writer, before, after, hand_on)
 
-    def _write_nodes(self, store: Store, changes: Changes) -> None:
+    def _write_nodes(self, store: Store, hand_on: HandOn) -> None:
         assert self._nodes is not None
         at, cluster = self._nodes_at, self._cluster
         if self._kept is None:
@@ -230,12 +275,11 @@ class Recorder:
                 writer.put_nodes(new)
                 writer.drop_nodes(lost)
                 writer.add_node_changes(turns)
+                hand_on(Changes([], new, turns))
         kept.update({one.node.name: one for one in new})
         for name in lost:
             del kept[name]
         self._nodes = None
-        changes.nodes += new
-        changes.node_changes += turns
 
     def _write_points(self, store: Store) -> None:
         some = list(self._points)

@@ -8,6 +8,7 @@ APPLICATION_ID = 0x534C7363
 """Marks a file as ours ("SLsc"), for `file` and for us."""
 
 _LIVES = """
+CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE clusters (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE jobs (
     cluster INTEGER NOT NULL, id INTEGER NOT NULL, submit INTEGER NOT NULL,

@@ -68,6 +68,10 @@ _ADD_USAGE = f"""
 INSERT INTO usage ({", ".join((*KEYS, *AMOUNTS))}) VALUES ({", ".join("?" * (len(KEYS) + len(AMOUNTS)))})
 ON CONFLICT ({", ".join(KEYS)}) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in AMOUNTS)}
 """  # noqa: S608
+_FORGOTTEN = "forgotten"
+_MARK = """
+INSERT INTO marks (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
+"""
 _ORDER = "submit DESC, id DESC, (SELECT name FROM clusters WHERE number = cluster)"
 _FORGET = {
     # whoever ended before then was submitted before then, and there is an index of that
@@ -328,7 +332,14 @@ class SqliteStore:
     @_told
     def forget(self, kind: str, before: int) -> int:
         with self._writing:
+            if kind == "jobs":  # before it is true: better to think that some are missing that are there
+                self._writer.execute(_MARK, (_FORGOTTEN, before))
             return self._writer.execute(_FORGET[kind], (before,)).rowcount
+
+    @_told
+    def forgotten(self) -> int:
+        row = self._ask("SELECT value FROM marks WHERE name = ?", (_FORGOTTEN,)).fetchone()
+        return 0 if row is None else int(row[0])
 
     @_told
     def stats(self) -> Stats:
@@ -442,8 +453,8 @@ class _Writer:
         number = self._number
         self._db.executemany(_ADD_USAGE, [(key.day, number, *key[2:], *amounts) for key, amounts in deltas.items()])
 
-    def clear_usage(self) -> None:
-        self._db.execute("DELETE FROM usage WHERE cluster = ?", (self._number,))
+    def clear_usage(self, since: int) -> None:
+        self._db.execute("DELETE FROM usage WHERE cluster = ? AND day >= ?", (self._number, since))
 
     def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
         self._db.executemany(

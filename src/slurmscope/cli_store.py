@@ -1,0 +1,255 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of what is kept: `slurmscope import` and `slurmscope store …`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from slurmscope.keeper import Archive
+from slurmscope.settings import Settings
+from slurmscope.slurm.clusters import source_of
+from slurmscope.slurm.source import SourceError
+from slurmscope.slurm.transport import TransportError
+from slurmscope.store import place, recorder
+from slurmscope.store.accountant import DAY, Accountant
+from slurmscope.store.accountant import Progress as Read
+from slurmscope.store.copy import copy, differences
+from slurmscope.store.protocol import Store, StoreError
+from slurmscope.terminal import config_option, fail, load, named, run, show, show_json, show_table
+
+_AGO = re.compile(r"(\d+)([dhw])")
+_UNITS = {"h": 3600, "d": DAY, "w": 7 * DAY}
+
+
+class Moment(click.ParamType[int]):
+    """90d, 12h, 4w; a date; a date and a time. Dates are those of UTC."""
+
+    name = "time"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if found := _AGO.fullmatch(value):
+            return int(time.time()) - int(found[1]) * _UNITS[found[2]]
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"expected 90d, 12h, 4w, 2026-01-31 or 2026-01-31T12:00, found {value!r}", param, ctx)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar on a terminal, and nothing where nobody looks."""
+    percent = TextColumn("{task.percentage:.0f} %")
+    columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield progress, progress.add_task(what, total=None)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[Store]:
+    url = place.url_of(settings.store)
+    if url == place.NONE:
+        fail("store.url is none: nothing is kept", 2)
+    try:
+        store = place.open_store(url, must_exist=True)
+        try:
+            yield store
+        finally:
+            store.close()
+    except StoreError as error:
+        fail(str(error))
+
+
+# --- import -----------------------------------------------------------------------------------------------------------
+
+
+@click.command("import")
+@config_option
+@click.option("--since", type=Moment(), default="90d", show_default=True, help="From when on: 90d, 12h, 4w, or a date.")
+@click.option("--until", type=Moment(), default=None, help="Until when. Default: now.")
+@click.option("--cluster", help="Which one, where the settings name several ([clusters.NAME]).")
+@click.option("--again", is_flag=True, help="Read also what has been read before.")
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def import_command(
+    path: Path | None, since: int, until: int | None, cluster: str | None, again: bool, as_json: bool
+) -> None:
+    """Read the accounting (sacct) of a time into the store, with steps.
+
+    What has been read already is not asked for again, so that an import that was stopped goes on where it was; to run
+    it twice does no harm. `slurmscope serve` may run meanwhile, and reads what is new by itself.
+    """
+    settings = load(path).settings
+    end = int(time.time()) if until is None else until
+    if since >= end:
+        fail("--since must be before --until", 2)
+    done = run(_import(settings, cluster, since, end, again=again))
+    if as_json:
+        show_json(done)
+        return
+    if not done.of:
+        show("all of that time has been read before; --again reads it again")
+        return
+    more = f", {done.skipped:,} rows could not be read" if done.skipped else ""
+    show(f"{done.jobs:,} records of {done.of / DAY:,.1f} days, {done.changed:,} jobs new or changed{more}")
+
+
+async def _import(settings: Settings, cluster: str | None, since: int, until: int, *, again: bool) -> Read:
+    one = named(settings, cluster)
+    url = place.url_of(settings.store)
+    if url == place.NONE:
+        fail("store.url is none: there is nothing to import into", 2)
+    source, archive = source_of(one), Archive(url, quiet=True)
+    try:
+        name = one.slurm.cluster or (await source.read("config")).value.cluster
+        if not name:
+            fail("nothing told the cluster's name: slurm.cluster gives it one")
+        with _bar(f"{name}: reading") as (bar, task):
+
+            def shown(done: Read) -> None:
+                bar.update(task, total=done.of, completed=done.seconds, description=f"{name}: {done.jobs:,} jobs")
+
+            return await Accountant(source, name, archive.call).read(since, until, again=again, progress=shown)
+    except (TransportError, SourceError) as error:
+        fail(f"{error}; what was read so far is kept, and the same command goes on from there")
+    finally:
+        await source.close()
+        await archive.close()
+
+
+# --- store ------------------------------------------------------------------------------------------------------------
+
+
+@click.group("store")
+def store_group() -> None:
+    """Look after what is kept: jobs with their lives, usage, nodes, totals.
+
+    The store is a SQLite file, or MongoDB, as store.url says (docs/stores.md).
+    """
+
+
+@store_group.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def stats(path: Path | None, as_json: bool) -> None:
+    """Say where the store is, how large, and what is in it."""
+    with _opened(load(path).settings) as store:
+        found = store.stats()
+    if as_json:
+        show_json(found)
+        return
+    rows = [("store", found.where), ("schema", str(found.schema)), ("clusters", ", ".join(found.clusters) or "none")]
+    if found.bytes is not None:
+        rows.append(("size", _size(found.bytes)))
+    rows += [(kind.replace("_", " "), f"{count:,}") for kind, count in found.counts.items()]
+    for name, moment in (("oldest job", found.oldest), ("newest job", found.newest)):
+        if moment is not None:
+            rows.append((name, datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")))
+    show_table(("", ""), rows)
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
+@store_group.command()
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="For scripts.")
+def check(path: Path | None, as_json: bool) -> None:
+    """Look whether the store is whole, and whether usage is what follows from the jobs.
+
+    Exits with 1 when something is wrong. On millions of jobs it takes minutes; nobody is kept from writing meanwhile.
+    """
+    with _opened(load(path).settings) as store, _bar("checking"):
+        found = store.check()
+        for cluster in store.clusters():
+            found += [f"{cluster}: {wrong}" for wrong in recorder.wrong_usage(store, cluster)]
+    if as_json:
+        show_json(found)
+    else:
+        show("\n".join(found) or "all is well")
+    if found:
+        sys.exit(1)
+
+
+@store_group.command()
+@config_option
+def rebuild(path: Path | None) -> None:
+    """Make the daily sums of usage anew from the jobs.
+
+    They are kept as jobs change, and a rebuild makes the same sums. Days whose jobs are not kept any more
+    (store.jobs_days) stay as they are.
+    """
+    with _opened(load(path).settings) as store, _bar("adding up"):
+        days = sum(recorder.rebuild(store, cluster) for cluster in store.clusters())
+    show(f"{days:,} sums made anew")
+
+
+@store_group.command()
+@config_option
+def vacuum(path: Path | None) -> None:
+    """Give room back to the disk that is not needed any more.
+
+    A SQLite file is written anew for that, so that as much room as it takes must be free; writers wait.
+    """
+    with _opened(load(path).settings) as store:
+        before = store.stats().bytes
+        with _bar("vacuuming"):
+            store.vacuum()
+        after = store.stats().bytes
+    show(f"{_size(before)} before, {_size(after)} now" if before is not None and after is not None else "done")
+
+
+@store_group.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+def backup(file: Path, path: Path | None) -> None:
+    """Write a copy of the store, as it is at one moment, into FILE, while it is used.
+
+    FILE is a SQLite store, whatever the store is: to go back to it, put it in the place of the store (`store.url`), or
+    `slurmscope store migrate` it.
+    """
+    with _opened(load(path).settings) as store, _bar("copying") as (bar, task):
+        store.backup(str(file), lambda done, of: bar.update(task, completed=done, total=of))
+    show(f"{file}: {_size(file.stat().st_size)}")
+
+
+@store_group.command()
+@click.option("--to", "target", required=True, metavar="URL", help="sqlite:/path/to/file.db or mongodb://…")
+@config_option
+def migrate(target: str, path: Path | None) -> None:
+    """Copy the store into another one, and check that they are the same.
+
+    Stop `slurmscope serve` first, or what it writes meanwhile is missing. Running it again does no harm.
+    """
+    with _opened(load(path).settings) as store:
+        other = place.open_store(target)
+        try:
+            if other.where == store.where:
+                fail("--to names the store itself", 2)
+            with _bar("copying") as (bar, task):
+                copy(store, other, lambda done, of: bar.update(task, completed=done, total=of))
+            with _bar("comparing"):
+                wrong = differences(store, other)
+        finally:
+            other.close()
+    if wrong:
+        fail("they are not the same:\n  " + "\n  ".join(wrong))
+    show(f"{other.where}: the same as {store.where}. Set store.url to it.")
