@@ -8,14 +8,27 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slurmscope.demo.cluster import HOUR
+
 if TYPE_CHECKING:
+    import random
+
     from slurmscope.demo.cluster import Node
     from slurmscope.demo.limits import Claim
     from slurmscope.demo.people import Stream
+    from slurmscope.demo.work import Work
 
 PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
 COMPLETED, CANCELLED, FAILED = "COMPLETED", "CANCELLED", "FAILED"
 TIMEOUT, OUT_OF_MEMORY, NODE_FAIL = "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL"
+LATE = 25  # seconds after its limit at which a job is gone at the latest
+# What is told of a job that ended so: the status that wait() gave, and a reason.
+ENDS = {
+    FAILED: (256, "NonZeroExitCode"),
+    OUT_OF_MEMORY: (125, "OutOfMemory"),
+    TIMEOUT: (0, "TimeLimit"),
+    CANCELLED: (15, None),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,40 @@ class Ask:
     licence: tuple[str, int] | None = None
     reservation: str | None = None
     feature: str | None = None
+
+
+def draw(work: Work, rng: random.Random) -> Ask:
+    """One submission of a kind of work."""
+    at = rng.randrange(len(work.cpus))
+    cpus = work.cpus[at]
+    return Ask(
+        partitions=work.partitions,
+        cpus=cpus,
+        memory=cpus * work.memory,
+        limit=int(rng.choice(work.hours) * HOUR),
+        nodes=rng.choice(work.nodes),
+        gpu=work.gpu,
+        # as many GPUs as go with the CPUs, where the one was listed beside the other
+        gpus=work.gpus[at] if len(work.gpus) == len(work.cpus) else rng.choice(work.gpus),
+        licence=work.licence,
+        reservation=work.reservation,
+        feature=work.feature,
+    )
+
+
+def fate(limit: int, typical: float, rng: random.Random) -> tuple[str, int]:
+    """How a job will end, and after how long."""
+    runs = max(5.0, typical * rng.lognormvariate(0, 0.2))
+    chance = rng.random()
+    if chance < 0.06:
+        return FAILED, 3 + int(min(runs, limit - 60) * rng.random() ** 3)
+    if chance < 0.075:
+        return OUT_OF_MEMORY, 20 + int(min(runs, limit - 60) * rng.random())
+    if chance < 0.105:
+        return CANCELLED, 10 + int(min(runs, limit - 60) * rng.random())
+    if runs >= limit or chance < 0.125:
+        return TIMEOUT, limit + rng.randint(0, LATE)
+    return COMPLETED, int(runs)
 
 
 class Job:
@@ -71,6 +118,7 @@ class Job:
         "stream",
         "submit",
         "throttle",
+        "touched",
         "typical",
         "user",
     )
@@ -108,6 +156,7 @@ class Job:
         self.restarts = 0
         self.exit_code = 0  # as wait() gives it
         self.efficiency = 1.0  # how much of its CPUs it keeps busy
+        self.touched = 1.0  # how much of its memory it ever uses
         self.typical = 0.0  # how long a task runs in the mean
 
     @property

@@ -112,3 +112,22 @@ def streams(people: list[User], rng: random.Random) -> list[Stream]:
         busiest = each_hour / HOUR / (1.0 if work.steady else MEAN_RHYTHM)
         found += [Stream(user, work, busiest * one / sum(weights)) for user, one in zip(doers, weights, strict=True)]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """All that the seed alone decides."""
+
+    rng: random.Random  # for the story that follows
+    users: list[User]
+    looks: dict[str, float]  # how often each asks for their jobs, by comparison
+    hammer: str  # who always does
+    streams: list[Stream]
+
+
+def cast(seed: int) -> Cast:
+    rng = random.Random(f"slurmscope demo {seed}")  # noqa: S311 - a story, no secret
+    found = users(rng)
+    looks = {user.name: rng.lognormvariate(0, 0.8) for user in found}
+    hammer = rng.choice(list(looks))
+    return Cast(rng, found, looks, hammer, streams(found, rng))

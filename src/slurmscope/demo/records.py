@@ -18,10 +18,10 @@ _PROLOG = 4  # seconds that the nodes of a larger job are made ready
 
 def all_jobs(simulation: Simulation) -> tuple[model.Job, ...]:
     found = [*simulation.holding.values(), *simulation.queue, *simulation.finished]
-    return tuple(_job(job, simulation.now) for job in sorted(found, key=lambda one: one.id))
+    return tuple(job_record(job, simulation.now) for job in sorted(found, key=lambda one: one.id))
 
 
-def _job(job: Job, now: int) -> model.Job:
+def job_record(job: Job, now: int) -> model.Job:
     ask = job.ask
     waits = job.state == jobs.PENDING
     state, start, end = job.state, job.start, job.end
@@ -80,7 +80,7 @@ def _dependency(job: Job) -> str | None:
 
 
 def all_nodes(simulation: Simulation) -> tuple[model.Node, ...]:
-    return tuple(_node(node, simulation.now) for node in simulation.machine.nodes)
+    return tuple(node_record(node, simulation.now) for node in simulation.machine.nodes)
 
 
 def _state(node: Node) -> str:
@@ -94,7 +94,7 @@ def _state(node: Node) -> str:
 def _flags(node: Node) -> frozenset[str]:
     flags: set[str] = set()
     if node.fault is not None:
-        flags.update(_FAULT_FLAGS[node.fault.state])
+        flags.update(FAULT_FLAGS[node.fault.state])
         if node.fault.reason == "Not responding":
             flags.add("NOT_RESPONDING")
     if node.maintained:
@@ -108,7 +108,7 @@ def _flags(node: Node) -> frozenset[str]:
     return frozenset(flags)
 
 
-_FAULT_FLAGS = {
+FAULT_FLAGS = {
     Fault.DRAIN: ("DRAIN",),
     Fault.DOWN: (),
     Fault.REBOOT_REQUESTED: ("DRAIN", "REBOOT_REQUESTED"),  # asked for "as soon as possible"
@@ -121,10 +121,10 @@ def _noise(node: Node, now: int) -> float:
     return ((now + 7 * node.index) // 30 * 104_729 + node.index * 7919) % 1009 / 1009
 
 
-def _node(node: Node, now: int) -> model.Node:
+def node_record(node: Node, now: int) -> model.Node:
     kind, fault, state, noise = node.kind, node.fault, _state(node), _noise(node, now)
     busy = sum(job.ask.cpus * job.efficiency for job in node.jobs)
-    touched = sum(job.ask.memory * (0.3 + 0.5 * job.efficiency) for job in node.jobs)
+    touched = sum(job.ask.memory * job.touched for job in node.jobs)
     alive = state != "DOWN"
     return model.Node(
         name=node.name,

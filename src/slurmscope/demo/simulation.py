@@ -7,12 +7,14 @@ What is at a moment depends on the seed and on when the story began, and not on 
 
 from __future__ import annotations
 
+import copy
 import heapq
-import random
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from slurmscope.demo import jobs, people, trouble
+from slurmscope.demo import habits, jobs, people, trouble
 from slurmscope.demo.cluster import DAY, HOUR, Fault, Node, next_change
 from slurmscope.demo.fairshare import FairShare
 from slurmscope.demo.jobs import Ask, Job
@@ -30,36 +32,32 @@ _SOON, _APART = 2, 30  # a cycle comes this soon after what calls for it, but no
 _BACKFILL = 150
 _PATIENCE = 4  # nobody submits more of one kind of work while so much of it waits
 _BACKLOG = 44 * HOUR  # the work of so many hours waits, or runs, when the story begins
-_FIRST_ID = 4_817_000
+FIRST_ID = 4_817_000
+_MOST_ENDED = 40_000  # about a week's
 _REQUEUE_DELAY = 120
-# What is told of a job that ended so: the status that wait() gave, and a reason.
-_ENDS = {
-    jobs.FAILED: (256, "NonZeroExitCode"),
-    jobs.OUT_OF_MEMORY: (125, "OutOfMemory"),
-    jobs.TIMEOUT: (0, "TimeLimit"),
-    jobs.CANCELLED: (15, None),
-}
 
 
 class Simulation:
     def __init__(self, seed: int, begin: int) -> None:
         self.now = self.begin = begin
-        self._rng = rng = random.Random(f"slurmscope demo {seed}")  # noqa: S311 - a story, no secret
-        self.users = people.users(rng)
+        cast = people.cast(seed)
+        self._rng = cast.rng
+        self.users = cast.users
+        self.habits = habits.of(seed, cast.streams)
         self.machine = Machine(begin)
         self.limits = Limits()
         self.shares = FairShare(self.users, begin)
         self.queue = Queue(self.machine, self.limits, self.shares)
-        habits = {user.name: rng.lognormvariate(0, 0.8) for user in self.users}
-        self.ledger = Ledger(begin, habits, hammer=rng.choice(list(habits)))
+        self.ledger = Ledger(begin, cast.looks, cast.hammer)
         self.holding: dict[int, Job] = {}  # what has an allocation: running and completing jobs
         self.finished: list[Job] = []  # those that slurmctld has not yet forgotten
-        self._ids = _FIRST_ID
+        self.ended: deque[Job] = deque(maxlen=_MOST_ENDED)  # those that slurmdbd has, the last ones
+        self._ids = FIRST_ID
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = 0
         self._cycle_due = False
         self._last_cycle = begin
-        self._open(people.streams(self.users, rng))
+        self._open(cast.streams)
 
     def _open(self, streams: list[Stream]) -> None:
         self.shares.seed(streams)
@@ -115,15 +113,17 @@ class Simulation:
 
     def _submit(self, stream: Stream, when: int) -> None:
         rng, work, user = self._rng, stream.work, stream.user
+        habit = self.habits[stream]
         ask = self._ask(work)
         name = rng.choice(work.names).format(n=rng.randint(1, 99))
-        typical = ask.limit * rng.betavariate(2.0, 2.0 / work.use - 2.0)
+        typical = habit.typical(ask.limit * rng.betavariate(2.0, 2.0 / work.use - 2.0))
+        ask = habit.asked(ask)
         tasks = rng.choice(work.array)
         before: Job | None = None
         for _ in range(rng.choice(work.chain)):
             job = Job(self._new_id(), stream, ask, name, when)
             job.typical, job.after = typical, before
-            job.efficiency = rng.choice((0.3, 0.7, 0.9, 0.98, 0.99, 1.0))
+            job.efficiency, job.touched = habit.use(ask.cpus, rng)
             if tasks > 1:
                 job.array_id, job.first, job.last = job.id, 1, tasks
                 job.throttle = work.throttle if tasks > work.throttle else 0
@@ -146,28 +146,10 @@ class Simulation:
         self._call_cycle()
 
     def _ask(self, work: Work) -> Ask:
-        rng = self._rng
-        at = rng.randrange(len(work.cpus))
-        cpus = work.cpus[at]
-        # as many GPUs as go with the CPUs, where the one was listed beside the other
-        gpus = work.gpus[at] if len(work.gpus) == len(work.cpus) else rng.choice(work.gpus)
-        nodes = rng.choice(work.nodes)
-        host = None
-        if nodes == 1 and work.array == (1,) and work.reservation is None and rng.random() < 0.02:
-            host = self._favourite(work, cpus)
-        return Ask(
-            partitions=work.partitions,
-            cpus=cpus,
-            memory=cpus * work.memory,
-            limit=int(rng.choice(work.hours) * HOUR),
-            nodes=nodes,
-            gpu=work.gpu,
-            gpus=gpus,
-            host=host,
-            licence=work.licence,
-            reservation=work.reservation,
-            feature=work.feature,
-        )
+        ask = jobs.draw(work, self._rng)
+        if ask.nodes == 1 and work.array == (1,) and work.reservation is None and self._rng.random() < 0.02:
+            return replace(ask, host=self._favourite(work, ask.cpus))
+        return ask
 
     def _favourite(self, work: Work, cpus: int) -> str:
         """The one node on which somebody wants to run, for the sake of comparison."""
@@ -209,6 +191,7 @@ class Simulation:
         job.start = job.end = self.now  # as Slurm has it for a job that never ran
         job.nodes = []
         self.finished.append(job)
+        self.ended.append(job)
         self._settle(job)
 
     # --- jobs -----------------------------------------------------------------------------------------------------
@@ -246,23 +229,8 @@ class Simulation:
         self.ledger.calls.add("REQUEST_COMPLETE_PROLOG", SLURMD, job.ask.nodes)
         self.ledger.dbd_calls.add("DBD_JOB_START", "slurm")
         self.ledger.dbd_calls.add("DBD_STEP_START", "slurm", 2)
-        outcome, seconds = self._fate(job)
+        outcome, seconds = jobs.fate(job.ask.limit, job.typical, self._rng)
         self._at(self.now + seconds, self._end, job, self.now, outcome)
-
-    def _fate(self, job: Job) -> tuple[str, int]:
-        """How a job will end, and after how long."""
-        rng, limit = self._rng, job.ask.limit
-        runs = max(5.0, job.typical * rng.lognormvariate(0, 0.2))
-        chance = rng.random()
-        if chance < 0.06:
-            return jobs.FAILED, 3 + int(min(runs, limit - 60) * rng.random() ** 3)
-        if chance < 0.075:
-            return jobs.OUT_OF_MEMORY, 20 + int(min(runs, limit - 60) * rng.random())
-        if chance < 0.105:
-            return jobs.CANCELLED, 10 + int(min(runs, limit - 60) * rng.random())
-        if runs >= limit or chance < 0.125:
-            return jobs.TIMEOUT, limit + rng.randint(0, 25)
-        return jobs.COMPLETED, int(runs)
 
     def _end(self, job: Job, started: int, outcome: str) -> None:
         """A job is over and its nodes are cleaned up. It may have been killed, and run again, since this was set."""
@@ -302,13 +270,14 @@ class Simulation:
 
     def _conclude(self, job: Job, state: str) -> None:
         job.state = state
-        job.exit_code, job.reason = _ENDS.get(state, (0, None))
+        job.exit_code, job.reason = jobs.ENDS.get(state, (0, None))
         event = {jobs.COMPLETED: "completed", jobs.CANCELLED: "canceled"}.get(state, "failed")
         self.ledger.jobs[event] += 1
         self.ledger.calls.add("MESSAGE_EPILOG_COMPLETE", SLURMD, job.ask.nodes)
         self.ledger.dbd_calls.add("DBD_STEP_COMPLETE", "slurm", 2)
         self.ledger.dbd_calls.add("DBD_JOB_COMPLETE", "slurm")
         self.finished.append(job)
+        self.ended.append(job)
         self._settle(job)
 
     def _settle(self, job: Job) -> None:
@@ -370,7 +339,10 @@ class Simulation:
             job.end = self.now
             self._conclude(job, jobs.NODE_FAIL)
             return
-        job.state, job.start, job.nodes = jobs.PENDING, None, []
+        lost = copy.copy(job)  # what follows is another life, as slurmdbd has it
+        lost.state, lost.end, lost.children = jobs.NODE_FAIL, self.now, []
+        self.ended.append(lost)
+        job.state, job.start, job.nodes, job.submit = jobs.PENDING, None, [], self.now
         job.partition = ",".join(job.ask.partitions)
         job.restarts += 1
         job.begin = self.now + _REQUEUE_DELAY

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slurmscope.demo import records, reports
+from slurmscope.demo import history, records, reports
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
 from slurmscope.slurm.commands import BY_PART
@@ -62,16 +62,24 @@ class DemoSource:
     async def read(self, part: str, window: Window | None = None) -> Reading:
         # in the thread for such things: after a laptop's sleep there may be a night to catch up with
         with metered(self.costs, part, BY_PART[part].program):
-            return await compute(self._read, part)
+            return await compute(self._read, part, window)
 
     async def close(self) -> None:
         """Nothing is kept open."""
 
-    def _read(self, part: str) -> Reading:
+    @property
+    def begin(self) -> int:
+        """When the story begins: what was before is the past's."""
+        return self._simulation.begin
+
+    def _read(self, part: str, window: Window | None) -> Reading:
         simulation = self._simulation
         simulation.advance(int(self._clock()))
         for kind in _ASKS.get(part, ()):
             simulation.ledger.calls.add(kind, self._user)
+        if part == "history":
+            simulation.ledger.dbd_calls.add("DBD_GET_JOBS_COND", self._user)
+            return Reading(history.of(simulation, *(window or (0, simulation.now))), "demo")
         if part == "accounting":
             simulation.ledger.dbd_calls.add("DBD_GET_STATS", self._user)
         return Reading(_READ[part](simulation), "demo")
