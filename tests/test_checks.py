@@ -10,7 +10,9 @@ from configured import from_toml, problems
 
 from slurmscope import config
 from slurmscope.auth import hash_password, hash_token
+from slurmscope.checks import PAGE_LABELS
 from slurmscope.config import ConfigError, listen_address
+from slurmscope.metrics import catalogue
 from slurmscope.settings import Serve, Settings
 
 HASH = hash_password("sesame")
@@ -222,3 +224,86 @@ def test_numbers_beyond_reason(name: str, number: str) -> None:
         assert len(str(error)) < 400
     else:
         assert loaded.settings.metrics.top > 10**18
+
+
+# Sinks
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[elasticsearch]\nurl = 'elastic:9200'", "elasticsearch.url: expected http://host[:port][/prefix] or"),
+        ("[elasticsearch]\nprefix = 'HPC'", "elasticsearch.prefix: expected up to 100 of a-z, 0-9, _, - and ."),
+        ("[elasticsearch]\nprefix = '-a'", "elasticsearch.prefix: expected up to 100 of"),
+        ("[elasticsearch]\nca = '/nowhere'", "elasticsearch.ca: expected a file that exists and can be read"),
+        (
+            "[elasticsearch]\nspool_megabytes = 0",
+            "elasticsearch.spool_megabytes: expected a whole number of at least 1",
+        ),
+        (
+            "[elasticsearch]\napi_key = 'a'\nuser = 'b'\npassword = 'c'",
+            "elasticsearch.password: expected to be the only secret, found elasticsearch.api_key beside it: "
+            "leave out all but one",
+        ),
+        (
+            "[elasticsearch]\nuser = 'b'",
+            "elasticsearch.user: expected elasticsearch.password or elasticsearch.password_file to be set too, "
+            "found them empty",
+        ),
+        (
+            "[pushgateway]\npassword = 'b'",
+            "pushgateway.password: expected pushgateway.user to be set too, found it empty",
+        ),
+        ("[pushgateway]\njob = ' '", "pushgateway.job: expected a name"),
+        (
+            "[pushgateway]\ngrouping = {cluster = 'a'}",
+            "pushgateway.grouping: expected no label that a series has already",
+        ),
+        ("[pushgateway]\ngrouping = {job = 'a'}", "pushgateway.grouping: expected no label job here"),
+        (
+            "[pushgateway]\ngrouping = {'a-b' = 'a'}",
+            "pushgateway.grouping: expected names of labels (a-z, A-Z, 0-9, _), ",
+        ),
+        ("[cloudwatch]\nnamespace = 'AWS/EC2'", "cloudwatch.namespace: expected up to 255 of"),
+        ("[cloudwatch]\nendpoint_url = 'aws'", "cloudwatch.endpoint_url: expected http://"),
+        ("[cloudwatch]\ndimensions = {Site = ''}", "cloudwatch.dimensions: expected values of 1 to 1024 characters"),
+        ("[cloudwatch]\ndimensions = {':a' = 'b'}", "cloudwatch.dimensions: expected names of 1 to 255 characters"),
+        ("[cloudwatch]\ninterval = 0.5", "cloudwatch.interval: expected a number of at least 1"),
+        (
+            "[cloudwatch]\ndimensions = {ClusterName = 'a'}\n[clusters.a]\n[clusters.b]",
+            "cloudwatch.dimensions: expected no ClusterName where 2 clusters are read",
+        ),
+    ],
+)
+def test_sinks_that_cannot_be(text: str, expected: str) -> None:
+    (found,) = problems(text)
+    assert found.startswith(f"given.toml: {expected}")
+
+
+def test_a_key_that_is_no_header_is_not_repeated() -> None:
+    (found,) = problems(env={"SLURMSCOPE_ELASTICSEARCH_API_KEY": "hunter2\n"})
+    assert "hunter2" not in found
+
+
+def test_as_many_dimensions_as_cloudwatch_takes() -> None:
+    many = ",".join(f"d{at}=x" for at in range(29))
+    assert len(config.load(env={"SLURMSCOPE_CLOUDWATCH_DIMENSIONS": many}).settings.cloudwatch.dimensions) == 29
+    assert problems(env={"SLURMSCOPE_CLOUDWATCH_DIMENSIONS": f"{many},d29=x"})
+    config.load(env={"SLURMSCOPE_CLOUDWATCH_DIMENSIONS": f"{many},ClusterName=x"})
+
+
+def test_a_secret_of_the_environment_takes_the_place_of_one_in_the_file() -> None:
+    text = "[elasticsearch]\nuser = 'alice'\npassword = 'old'"
+    found = from_toml(text, {"SLURMSCOPE_ELASTICSEARCH_API_KEY": "new"}).settings.elasticsearch
+    assert (found.password, found.api_key) == ("", "new")
+
+
+def test_labels_of_a_group_are_not_those_of_a_series() -> None:
+    labels = {
+        label
+        for topics in catalogue.PROFILES.values()
+        for topic in topics
+        for family in topic.families
+        for label in family.labels
+    }
+    assert not [label for label in sorted(labels | {"cluster", "le"}) if not PAGE_LABELS.fullmatch(label)]

@@ -153,7 +153,7 @@ def _check_tokens(tokens: list[str]) -> str | None:
 # Labels that series of the pages have: the Pushgateway would write the group's own over them.
 PAGE_LABELS = re.compile(
     "accounts?|cluster|code|command|event|family|feature|flags?|host|kind|le|license|name|nodes?|parent|part|"
-    "partitions?|qos|reason|reservation|role|scheduler|slurm_node_states|source|state|status|topic|tres|type|unit|use|"
+    "partitions?|qos|reason|reservation|role|scheduler|sink|slurm_node_states|source|state|status|topic|tres|type|unit|use|"
     "users?|username|version"
 )
 _INDEX_PREFIX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
