@@ -35,6 +35,8 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, of: Non
         raise StoreError(
             f"{target.where}: holds other clusters already ({', '.join(sorted(others))}): copy into an empty store"
         )
+    if before := source.forgotten():
+        target.forget("jobs", before)  # of which nothing comes back: it is what a rebuild has to know
     done, of = 0, source.count(Lives())
     progress(done, of)
     for cluster in clusters:
@@ -48,13 +50,11 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, of: Non
 
 
 def _copy_usage(source: Store, target: Store, cluster: str) -> None:
-    first = True
+    with target.writing(cluster) as writer:
+        writer.clear_usage(0)
     for rows in _usage(source, cluster):
         with target.writing(cluster) as writer:
-            if first:
-                writer.clear_usage()
             writer.add_usage(dict(rows))
-        first = False
 
 
 def _copy_rest(source: Store, target: Store, cluster: str) -> None:
@@ -79,6 +79,8 @@ def _copy_rest(source: Store, target: Store, cluster: str) -> None:
 def differences(source: Store, target: Store) -> list[str]:
     """What the one holds and the other does not hold just so, in words; empty: nothing."""
     found = []
+    if source.forgotten() != target.forgotten():
+        found.append("the time before which jobs were forgotten is another")
     for cluster in sorted({*source.clusters(), *target.clusters()}):
         for kind, things in _KINDS.items():
             (here, sum_here), (there, sum_there) = (_sum(things(store, cluster)) for store in (source, target))

@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 from slurmscope.life import Life, document, of_document
 from slurmscope.model import Node
 from slurmscope.store.protocol import KeptNode, NodeChange, Point, Span
-from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
+from slurmscope.usage import AMOUNTS, KEYS, Key
 
 Document = dict[str, Any]
 
@@ -90,10 +90,6 @@ def of_usage(key: Key, amounts: Iterable[int], batch: int) -> Document:
     # numbers of 32 bits would not have room for what is added later, on servers that keep to a number's first size
     sums = {name: Int64(amount) for name, amount in zip(AMOUNTS, amounts, strict=True)}
     return {"_id": joined(*key)} | key._asdict() | sums | {"batch": batch}
-
-
-def to_amounts(found: Mapping[str, Any]) -> Amounts:
-    return Amounts(*(found[name] for name in AMOUNTS))
 
 
 def of_node(kept: KeptNode, batch: int) -> Document:

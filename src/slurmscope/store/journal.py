@@ -164,7 +164,7 @@ def _chunks(operations: Iterable[Document]) -> Iterator[bytes]:
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
-# {"in": collection, "put": document}, {"in": collection, "drop": _id}, {"clear": true}, {"add": document of usage}
+# {"in": collection, "put": document}, {"in": collection, "drop": _id}, {"clear": day}, {"add": document of usage}
 
 
 def apply(database: Database[Document], cluster: str, batch: int, operations: Iterable[Document]) -> None:
@@ -172,7 +172,7 @@ def apply(database: Database[Document], cluster: str, batch: int, operations: It
     put: dict[str, list[Document]] = {}
     drop: dict[str, list[str]] = {}
     add = []
-    clear = False
+    clear = []
     for one in operations:
         if "put" in one:
             put.setdefault(one["in"], []).append(one["put"])
@@ -181,15 +181,15 @@ def apply(database: Database[Document], cluster: str, batch: int, operations: It
         elif "add" in one:
             add.append(one["add"])
         else:
-            clear = True
+            clear.append(one["clear"])
     for name, documents in put.items():
         for few in some(documents):
             _put(database[name], few, batch)
     for name, ids in drop.items():
         for ids_ in some(ids):
             database[name].delete_many({"_id": {"$in": list(ids_)}, "batch": {"$lt": batch}})
-    if clear:
-        database[USAGE].delete_many({"cluster": cluster, "batch": {"$lt": batch}})
+    for since in clear:
+        database[USAGE].delete_many({"cluster": cluster, "day": {"$gte": since}, "batch": {"$lt": batch}})
     for few in some(add):
         _add(database[USAGE], few, batch)
 

@@ -173,6 +173,7 @@ class MongoStore:
         try:
             with _told(self._where):
                 self._migrate()
+                self._groups = self._can_group()
         except BaseException:
             self.close()
             raise
@@ -197,6 +198,12 @@ class MongoStore:
         for at, migration in enumerate(MIGRATIONS[number:], number + 1):
             migration(self._db)
             meta.update_one({"_id": "schema", "number": {"$lt": at}}, {"$set": {"number": at}})
+
+    def _can_group(self) -> bool:
+        """Whether the server sums up. FerretDB 1 does so for the first of several sums, and has 0 for the others."""
+        ones: Document = {"_id": None, "first": {"$sum": 1}, "second": {"$sum": 1}}
+        found = list(self._db[META].aggregate([{"$match": {"_id": "schema"}}, {"$group": ones}]))
+        return [one["second"] for one in found] == [1]
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -267,15 +274,19 @@ class MongoStore:
         if unknown := {*asked.by, *asked.only} - set(KEYS):
             raise ValueError(f"usage is by {', '.join(KEYS)}, and not by {', '.join(sorted(unknown))}")
         days = {"$gte": asked.since, "$lt": asked.until}
-        terms = [{"day": days}, *({name: value} for name, value in asked.only.items())]
+        where = {"$and": [{"day": days}, *({name: value} for name, value in asked.only.items())]}
+        sums: dict[tuple[str | int, ...], list[int]] = {}
         with _told(self._where):
-            rows = list(self._db[USAGE].aggregate([{"$match": {"$and": terms}}, documents.group(asked.by)]))
-        found = [
-            UsageSum(tuple(row["_id"][name] for name in asked.by), documents.to_amounts(row))
-            for row in rows
-            if any(row[name] for name in AMOUNTS)
-        ]
-        return sorted(found, key=lambda one: one.key)
+            if self._groups:
+                rows = self._db[USAGE].aggregate([{"$match": where}, documents.group(asked.by)])
+                found = (((row["_id"] or {}), row) for row in rows)
+            else:
+                found = ((row, row) for row in self._db[USAGE].find(where))
+            for names, row in found:
+                sum_ = sums.setdefault(tuple(names[name] for name in asked.by), [0] * len(AMOUNTS))
+                for at, name in enumerate(AMOUNTS):
+                    sum_[at] += row[name]
+        return [UsageSum(key, Amounts(*sums[key])) for key in sorted(sums) if any(sums[key])]
 
     def nodes(self, cluster: str) -> list[KeptNode]:
         with _told(self._where):
@@ -321,7 +332,14 @@ class MongoStore:
         else:
             raise ValueError(f"{kind} is none of {', '.join(KINDS)}")
         with _told(self._where):
+            if kind == "jobs":  # before it is true: better to think that some are missing that are there
+                self._db[META].update_one({"_id": "forgotten"}, {"$max": {"time": before}}, upsert=True)
             return self._db[where].delete_many(asked).deleted_count
+
+    def forgotten(self) -> int:
+        with _told(self._where):
+            found = self._db[META].find_one({"_id": "forgotten"})
+        return found["time"] if found else 0
 
     def stats(self) -> Stats:
         with _told(self._where):
@@ -413,11 +431,11 @@ class _Writer:
         self._batch = batch
         self._lives: dict[JobKey, Life] = {}
         self._put: dict[tuple[str, str], Document | None] = {}  # None: dropped
-        self._clear = False
+        self._clear: int | None = None
         self._usage: dict[Key, list[int]] = {}
 
     def operations(self) -> list[Document]:
-        found: list[Document] = [{"clear": True}] if self._clear else []
+        found: list[Document] = [] if self._clear is None else [{"clear": self._clear}]
         for life in self._lives.values():
             found.append({"in": JOBS, "put": documents.of_life(life, self._batch)})
         for (name, id_), one in self._put.items():
@@ -449,9 +467,9 @@ class _Writer:
             row = self._usage.setdefault(key, [0] * len(AMOUNTS))
             row[:] = [one + more for one, more in zip(row, amounts, strict=True)]
 
-    def clear_usage(self) -> None:
-        self._clear = True
-        self._usage.clear()
+    def clear_usage(self, since: int) -> None:
+        self._clear = since if self._clear is None else min(since, self._clear)
+        self._usage = {key: amounts for key, amounts in self._usage.items() if key.day < since}
 
     def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
         self._keep(NODES, [documents.of_node(one, self._batch) for one in nodes])
