@@ -17,6 +17,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from slurmscope.sinks.sink import SinkError
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS item (seq INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS count (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -29,7 +31,7 @@ _STEP = 2000  # pages given back at a time, so that nobody waits long for the sp
 _MOST_VALUES = 500  # in one statement; older SQLite takes no more than 999
 
 
-class SpoolError(Exception):
+class SpoolError(SinkError):
     """The spool cannot be used; the message says which, and why."""
 
 
