@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from slurmscope.worker import compute
 
 _MOST_ITEMS = 1000
 _MOST_BYTES = 5_000_000
+_AT_ONCE = 5000  # documents that are in memory: the first poll of a large cluster has a hundred thousand jobs
 _FLUSH_SECONDS = 5.0
 # A node's load and free memory are never the same twice; of these, a value each minute is enough.
 _NODE_SECONDS = 60
@@ -98,8 +100,9 @@ class ElasticsearchSink:
 
         Returns when it is on the disk. Call it for one poll after the other: later is newer.
         """
-        items = await compute(lambda: list(self._items(jobs, nodes, changes)))
-        await self._sender.add(items, self._version)
+        made = self._items(jobs, nodes, changes)
+        while items := await compute(lambda: list(islice(made, _AT_ONCE))):
+            await self._sender.add(items, self._version)
 
     # --- what is sent -------------------------------------------------------------------------------------------------
 
