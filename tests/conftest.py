@@ -33,6 +33,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(name)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing that a test starts keeps anything in this machine's own place for it."""
+    before = os.environ.get("STATE_DIRECTORY")
+    os.environ["STATE_DIRECTORY"] = str(tmp_path_factory.mktemp("state"))
+    yield
+    del os.environ["STATE_DIRECTORY"]
+    if before is not None:
+        os.environ["STATE_DIRECTORY"] = before
+
+
 @pytest.fixture(scope="session")
 def promtool() -> str:
     """Prometheus' own checker, of Debian's package prometheus, which `make test` installs when it is root."""
