@@ -139,6 +139,8 @@ def seen(life: Life | None, cluster: str, job: Job, at: int) -> Life:
     last = line[-1] if line else None
     if last is None or job.state != last.state or (job.waiting and job.reason not in (None, last.reason)):
         told_end = job.end_time if over or job.state == COMPLETING else None
+        if over and told_end is not None:
+            line = _until(line, told_end)
         _append(line, told_end or at, job.state, news["reason"])
     news["transitions"] = _thinned(line)
     if over:
@@ -213,7 +215,7 @@ def told(life: Life | None, cluster: str, accounted: Accounted, at: int) -> Life
             del line[-1]  # how it ended is now known better
         _begin(line, job, over=True)
         end = job.end_time or at
-        line = [one if one.time <= end else Transition(end, one.state, one.reason) for one in line]
+        line = _until(line, end)
         _append(line, end, job.state, news["reason"])
         news.update(accounted=True, gone_time=None)
         _settle(news, job)
@@ -313,7 +315,7 @@ def _begin(line: list[Transition], job: Job, *, over: bool) -> None:
     at = next((at for at, one in enumerate(line) if _rank(one.state) > 0), None)
     if at is None:
         # a poll may have been under way, and have seen it waiting, after it started
-        line[:] = [one if one.time <= start else Transition(start, one.state, one.reason) for one in line]
+        line[:] = _until(line, start)
         line.append(Transition(start, job.state if job.state in (RUNNING, CONFIGURING) else RUNNING))
     elif line[at].time != start and line[at].state in (RUNNING, CONFIGURING):
         line[at] = Transition(start, line[at].state, line[at].reason)
@@ -323,6 +325,11 @@ def _begin(line: list[Transition], job: Job, *, over: bool) -> None:
 def _ending(reason: str | None) -> str | None:
     """A reason that tells of an end. Slurm goes on telling of many a job why it once waited."""
     return reason if reason is not None and reason.startswith(_ENDING_REASONS) else None
+
+
+def _until(line: list[Transition], end: int) -> list[Transition]:
+    """None of them later than that."""
+    return [one if one.time <= end else Transition(end, one.state, one.reason) for one in line]
 
 
 def _append(line: list[Transition], time: int, state: str, reason: str | None) -> None:
