@@ -8,6 +8,7 @@ waits any more.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -52,7 +53,16 @@ def make(
     days: int = DAYS,
 ) -> None:
     """Writes the past until `end`. That it is complete is told last, by the span of time that was read."""
-    end = end // HOUR * HOUR
+    collecting = gc.isenabled()
+    gc.disable()  # a million objects are made, and all of them stay: looking through them takes a fifth of the time
+    try:
+        _make(store, cluster, seed, end // HOUR * HOUR, progress, days)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _make(store: Store, cluster: str, seed: int, end: int, progress: Callable[[int, int], None], days: int) -> None:
     begin = end - days * DAY
     quick = Quick(seed, begin, end)
     steps = ((MIDDLE, max(begin, end - _MIDDLE_DAYS * DAY)), (COARSE, begin))

@@ -28,9 +28,9 @@ from slurmscope.demo.sums import Sums
 from slurmscope.demo.trouble import Trouble
 from slurmscope.slurm.values import hosts
 
-_ARRAYS = 4  # arrays had so many times fewer tasks
+_ARRAYS = 5  # arrays had so many times fewer tasks
 _DEPTH, _DEEPER = 24, 400  # jobs of a queue that are looked at; and before a maintenance, for which many must wait
-_FAILURES = 4  # … that find no room, before the queue is given up
+_FAILURES = 3  # … that find no room, before the queue is given up
 _LONG = 5 * HOUR  # nobody passes who has waited for so long
 _REQUEUE_DELAY = 120
 _ADMINS = ("ops.lang", "ops.weber")
@@ -79,6 +79,7 @@ class Quick:
         self._now = begin
         self._closing: float = self.calendar.maintenance[0]
         self._on: dict[Node, dict[Run, None]] = {node: {} for node in self.ground.nodes}
+        self._racks: list[tuple[int, list[Node]]] = []  # when each of the weekly maintenances begins
         self._waiting: Counter[Stream] = Counter()
         self._unlucky: dict[Stream, int] = defaultdict(int)  # how many more will fail in a row
         self._open(begin)
@@ -91,8 +92,7 @@ class Quick:
             self._turned(node)
         start, end = self.calendar.maintenance
         self._at(start, self._maintain, (self.ground.nodes, end))
-        for week in range(begin, self._end + 1, WEEK):
-            self._announce(week)
+        self._announce(begin)
         for kind in trouble.TROUBLES:
             self._at(begin + trouble.gap(kind, self._rng), self._trouble, kind)
 
@@ -342,10 +342,12 @@ class Quick:
         if node is None or self._now >= self._end - TAPER:
             return
         fault = node.fault = Fault(kind.state, kind.reason, kind.user, self._now)
-        if kind.state == Fault.DOWN:
-            for run in list(self._on[node]):
-                self._lose(run)
         self._turned(node)
+        if kind.state == Fault.DOWN:
+            lost = list(self._on[node])
+            for run in lost:
+                self._lose(run)
+            self._look_all(dict.fromkeys(self.ground.group[one] for run in lost for one in run.nodes))
         if kind.state != Fault.REBOOT_REQUESTED:
             self._at(self._now + trouble.duration(kind, self._rng), self._mend, (node, fault))
         elif not self._on[node]:
@@ -369,19 +371,21 @@ class Quick:
             self._look_all([self.ground.group[node]])
 
     def _announce(self, now: int) -> None:
-        """The week's maintenance of a rack, as the simulation has it: nothing may run into it."""
-        for one in reservations(now):
-            if one.maintenance and self._now < one.start and one.end <= self._end - TAPER:
-                names = frozenset(hosts(one.node_list))
-                nodes = [node for node in self.ground.nodes if node.name in names]
-                self._at(max(self._now, one.start - WEEK), self._await, (nodes, one.start))
-                self._at(one.start, self._maintain, (nodes, one.end))
-                break
+        """The next maintenance of a rack, as the simulation has it: what starts from now on may not run into it."""
+        one = next(one for one in reservations(now) if one.maintenance and one.start > now)
+        start, end = self.calendar.maintenance
+        if one.end <= self._end - TAPER and (one.end <= start or end <= one.start):
+            names = frozenset(hosts(one.node_list))
+            nodes = [node for node in self.ground.nodes if node.name in names]
+            self._racks.append((one.start, nodes))
+            self._await()
+            self._at(one.start, self._maintain, (nodes, one.end))
+        self._at(now + WEEK, self._announce, now + WEEK)
 
-    def _await(self, what: tuple[list[Node], int]) -> None:
-        nodes, start = what
-        for node in nodes:
-            node.closes = min(node.closes, start)
+    def _await(self) -> None:
+        for start, nodes in self._racks:
+            for node in nodes if start > self._now else ():
+                node.closes = min(node.closes, start)
 
     def _maintain(self, what: tuple[list[Node], int]) -> None:
         nodes, end = what
@@ -398,4 +402,5 @@ class Quick:
             node.closes = self._closing
             node.maintained = False
             self._turned(node)
+        self._await()
         self._look_all(dict.fromkeys(self.ground.group[node] for node in nodes))

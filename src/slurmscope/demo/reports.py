@@ -12,6 +12,7 @@ from slurmscope.demo.records import VERSION
 from slurmscope.demo.simulation import MIN_JOB_AGE, Simulation
 from slurmscope.demo.work import rhythm
 
+CLUSTER = "demo"
 _SYSTEM_IDS = {
     "root": 0,
     "slurm": 64030,
@@ -42,7 +43,7 @@ _BACKFILL_EXITS = (
 
 def config(simulation: Simulation) -> model.Config:
     return model.Config(
-        cluster="demo",
+        cluster=CLUSTER,
         version=VERSION,
         boot_time=simulation.begin,
         settings={

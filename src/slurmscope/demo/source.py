@@ -11,6 +11,7 @@ from typing import Any
 from slurmscope.demo import history, records, reports
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
+from slurmscope.model import Part, Snapshot
 from slurmscope.slurm.commands import BY_PART
 from slurmscope.slurm.source import Costs, Reading, Window, metered, own_user
 from slurmscope.worker import compute
@@ -18,6 +19,7 @@ from slurmscope.worker import compute
 # The story begins a day before somebody first looks, or some hours earlier: whoever starts anew soon finds the same
 # cluster.
 _BEFORE, _EVERY = DAY, 6 * HOUR
+_WATCHED = 900  # how often somebody is told what was, while the story is caught up with
 
 _READ: dict[str, Callable[[Simulation], Any]] = {
     "config": reports.config,
@@ -47,17 +49,34 @@ _ASKS = {
 }
 
 
-class DemoSource:
-    """A `Source`. Two with the same seed that are read at the same times tell the same."""
+def begins(now: float) -> int:
+    """When the story begins of a source that is made now; what was before is the past's."""
+    return (int(now) - _BEFORE) // _EVERY * _EVERY
 
-    def __init__(self, seed: int = 1, clock: Callable[[], float] = time.time) -> None:
+
+class DemoSource:
+    """A `Source`. Two with the same seed that are read at the same times tell the same.
+
+    `watch` is told from time to time how things were between the beginning of the story and now.
+    """
+
+    def __init__(
+        self,
+        seed: int = 1,
+        clock: Callable[[], float] = time.time,
+        watch: Callable[[Snapshot], None] | None = None,
+    ) -> None:
         self.costs: Costs = {}
         self.fallbacks: dict[tuple[str, str], int] = {}
         self._clock = clock
         self._user = own_user()
         now = int(clock())
-        self._simulation = Simulation(seed, (now - _BEFORE) // _EVERY * _EVERY)
-        self._simulation.advance(now)
+        self._simulation = simulation = Simulation(seed, begins(now))
+        if watch is not None:
+            for moment in range(simulation.begin + _WATCHED, now, _WATCHED):
+                simulation.advance(moment)
+                watch(_snapshot(simulation))
+        simulation.advance(now)
 
     async def read(self, part: str, window: Window | None = None) -> Reading:
         # in the thread for such things: after a laptop's sleep there may be a night to catch up with
@@ -66,11 +85,6 @@ class DemoSource:
 
     async def close(self) -> None:
         """Nothing is kept open."""
-
-    @property
-    def begin(self) -> int:
-        """When the story begins: what was before is the past's."""
-        return self._simulation.begin
 
     def _read(self, part: str, window: Window | None) -> Reading:
         simulation = self._simulation
@@ -83,3 +97,9 @@ class DemoSource:
         if part == "accounting":
             simulation.ledger.dbd_calls.add("DBD_GET_STATS", self._user)
         return Reading(_READ[part](simulation), "demo")
+
+
+def _snapshot(simulation: Simulation) -> Snapshot:
+    """What changes all the time."""
+    read = {part: Part(_READ[part](simulation), simulation.now, "demo") for part in ("jobs", "nodes", "partitions")}
+    return Snapshot(reports.CLUSTER, **read)

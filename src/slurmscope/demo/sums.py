@@ -35,7 +35,7 @@ class Sums:
         self._groups = groups
         self._nodes: dict[Group, tuple[Series, ...]] = {group: self._new(len(_OF_NODES)) for group in groups}
         self._jobs: dict[str, tuple[Series, ...]] = {}
-        self._last: dict[Node, tuple[int, ...]] = {}
+        self._last: dict[Node, tuple[int, ...]] = {}  # what was last added for each node
         for group in groups:
             for node in group.nodes:
                 self._last[node] = (0,) * len(_OF_NODES)
@@ -46,25 +46,27 @@ class Sums:
 
     def see(self, node: Node, group: Group, now: int) -> None:
         """A node is another from now on."""
-        taken, gpus = group.kind.gpus - node.free_gpus, node.free_gpus
-        if node.open:
-            idle, free = node.free_cpus, node.free_cpus and node.free_memory
-            state = (
-                *(1, node.cpus - idle, idle, node.memory - node.free_memory),
-                *(taken, gpus if free else 0, 0 if free else gpus),
-            )
+        idle, taken = node.free_cpus, node.memory - node.free_memory
+        state: tuple[int, ...]
+        if group.kind.gpus:
+            held, free = group.kind.gpus - node.free_gpus, node.free_gpus
+            if not node.open:
+                state = (0, node.cpus - idle, 0, taken, held, 0, 0)
+            elif idle and node.free_memory:
+                state = (1, node.cpus - idle, idle, taken, held, free, 0)
+            else:
+                state = (1, node.cpus - idle, idle, taken, held, 0, free)
         else:
-            state = (0, node.cpus - node.free_cpus, 0, node.memory - node.free_memory, taken, 0, 0)
+            state = (1, node.cpus - idle, idle, taken) if node.open else (0, node.cpus - idle, 0, taken)
         last = self._last[node]
-        if state == last:
-            return
         self._last[node] = state
         at, passed = divmod(now - self._begin, MIDDLE)
-        for series, after, before in zip(self._nodes[group], state, last, strict=True):
+        left = MIDDLE - passed
+        # this is where most of the time goes: no series is touched that does not change
+        for series, after, before in zip(self._nodes[group], state, last):  # noqa: B905
             if after != before:
-                change = after - before
-                series[at] += change * (MIDDLE - passed)
-                series[at + 1] += change * passed
+                series[at] += (after - before) * left
+                series[at + 1] += (after - before) * passed
 
     def count(self, partition: str, which: int, amount: int, start: int, end: int) -> None:
         """So much of one of _OF_JOBS, from start to end."""
