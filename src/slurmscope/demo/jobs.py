@@ -28,6 +28,7 @@ ENDS = {
     OUT_OF_MEMORY: (125, "OutOfMemory"),
     TIMEOUT: (0, "TimeLimit"),
     CANCELLED: (15, None),
+    NODE_FAIL: (256, "NodeDown"),
 }
 
 

@@ -34,7 +34,6 @@ _QOS = {"normal": 4000, "high": 7000, "debug": 6000}
 _CODES = ("1:0", "1:0", "1:0", "2:0", "127:0", "134:0", "0:11", "255:0")
 _EXITS = {state: (exit_code(str(status)), reason) for state, (status, reason) in jobs.ENDS.items()} | {
     jobs.COMPLETED: ("0:0", None),
-    jobs.NODE_FAIL: ("1:0", "NodeDown"),
     PREEMPTED: ("0:15", None),
 }
 

@@ -341,6 +341,7 @@ class Simulation:
             return
         lost = copy.copy(job)  # what follows is another life, as slurmdbd has it
         lost.state, lost.end, lost.children = jobs.NODE_FAIL, self.now, []
+        lost.exit_code, lost.reason = jobs.ENDS[jobs.NODE_FAIL]
         self.ended.append(lost)
         job.state, job.start, job.nodes, job.submit = jobs.PENDING, None, [], self.now
         job.partition = ",".join(job.ask.partitions)
