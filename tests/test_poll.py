@@ -19,7 +19,7 @@ from slurmscope.model import PARTS, Config, Controller, Job, Snapshot
 from slurmscope.poll import FAST_PARTS, Poll
 from slurmscope.settings import Cluster, Slurm
 from slurmscope.settings import Poll as PollSettings
-from slurmscope.slurm.source import Costs, Reading, SourceError
+from slurmscope.slurm.source import Costs, Reading, SourceError, Window
 from slurmscope.slurm.transport import Failed, NotFound, TimedOut
 
 SLOW = {"partitions", "reservations", "licenses", "shares", "limits", "accounting"}
@@ -42,7 +42,7 @@ class FakeSource:
     def fail_all(self, error: Exception) -> None:
         self.fails = dict.fromkeys(PARTS, error)
 
-    async def read(self, part: str) -> Reading:
+    async def read(self, part: str, window: Window | None = None) -> Reading:
         self.asked.append(part)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)

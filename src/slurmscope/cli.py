@@ -30,6 +30,7 @@ from slurmscope.slurm.clusters import recorded_source, ways_of
 from slurmscope.slurm.commands import COMMANDS, WAYS, Command
 from slurmscope.store import place
 from slurmscope.terminal import (
+    bar,
     config_option,
     fail,
     load,
@@ -108,16 +109,31 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
 @click.option("--seed", default=1, show_default=True, help="Which cluster is made; the same seed makes the same.")
 @listen_option
 def demo(seed: int, listen: str | None) -> None:
-    """Serve a simulated cluster: 200 nodes with GPUs, jobs that come and go. Needs no Slurm and no root."""
+    """Serve a simulated cluster: 200 nodes with GPUs, jobs that come and go, and 90 days of past.
+
+    Needs no Slurm and no root. The past is made at the first start, in some seconds, and kept in store.folder.
+    """
     # only here, so that nobody else pays for loading the simulation
-    from slurmscope.demo.source import DemoSource  # noqa: PLC0415
+    from slurmscope.demo import start as demo_start  # noqa: PLC0415
 
     settings = load(None, serve__listen=listen).settings
-    click.echo("making a cluster …", err=True)
-    # one that is simulated, whatever clusters the settings name
+    # one that is simulated, whatever clusters the settings name, and nobody else's business
     cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
-    watched = assemble(cluster, settings, DemoSource(seed=seed), from_zero=True)
-    run(serve(settings, [watched], lambda url: click.echo(f"a simulated cluster is at {url}/  (Ctrl-C stops it)")))
+    settings = Settings(serve=settings.serve, metrics=settings.metrics, log=settings.log, store=settings.store)
+    with bar("making a cluster") as (progress, task):
+        url, source = demo_start.begin(
+            place.folder_of(settings.store), seed, lambda done, of: progress.update(task, completed=done, total=of)
+        )
+    watched = assemble(cluster, settings, source, from_zero=True)
+    told = f"{{}}/  (Ctrl-C stops it; its past is {url})"
+    run(
+        serve(
+            settings,
+            [watched],
+            lambda url: click.echo(f"a simulated cluster is at {told.format(url)}"),
+            archive=Archive(url),
+        )
+    )
 
 
 async def _look(clusters: Sequence[Watched], profile: str | None, openmetrics: bool) -> bytes:

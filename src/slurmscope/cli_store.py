@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from slurmscope.keeper import Archive
 from slurmscope.settings import Settings
@@ -26,7 +24,7 @@ from slurmscope.store.accountant import DAY, Accountant
 from slurmscope.store.accountant import Progress as Read
 from slurmscope.store.copy import copy, differences
 from slurmscope.store.protocol import Store, StoreError
-from slurmscope.terminal import config_option, fail, load, named, run, show, show_json, show_table
+from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table
 
 _AGO = re.compile(r"(\d+)([dhw])")
 _UNITS = {"h": 3600, "d": DAY, "w": 7 * DAY}
@@ -47,16 +45,6 @@ class Moment(click.ParamType[int]):
         except ValueError:
             self.fail(f"expected 90d, 12h, 4w, 2026-01-31 or 2026-01-31T12:00, found {value!r}", param, ctx)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar on a terminal, and nothing where nobody looks."""
-    percent = TextColumn("{task.percentage:.0f} %")
-    columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield progress, progress.add_task(what, total=None)
 
 
 @contextmanager
@@ -117,10 +105,10 @@ async def _import(settings: Settings, cluster: str | None, since: int, until: in
         name = one.slurm.cluster or (await source.read("config")).value.cluster
         if not name:
             fail("nothing told the cluster's name: slurm.cluster gives it one")
-        with _bar(f"{name}: reading") as (bar, task):
+        with bar(f"{name}: reading") as (progress, task):
 
             def shown(done: Read) -> None:
-                bar.update(task, total=done.of, completed=done.seconds, description=f"{name}: {done.jobs:,} jobs")
+                progress.update(task, total=done.of, completed=done.seconds, description=f"{name}: {done.jobs:,} jobs")
 
             return await Accountant(source, name, archive.call).read(since, until, again=again, progress=shown)
     except (TransportError, SourceError) as error:
@@ -177,7 +165,7 @@ def check(path: Path | None, as_json: bool) -> None:
 
     Exits with 1 when something is wrong. On millions of jobs it takes minutes; nobody is kept from writing meanwhile.
     """
-    with _opened(load(path).settings) as store, _bar("checking"):
+    with _opened(load(path).settings) as store, bar("checking"):
         found = store.check()
         for cluster in store.clusters():
             found += [f"{cluster}: {wrong}" for wrong in recorder.wrong_usage(store, cluster)]
@@ -197,7 +185,7 @@ def rebuild(path: Path | None) -> None:
     They are kept as jobs change, and a rebuild makes the same sums. Days whose jobs are not kept any more
     (store.jobs_days) stay as they are.
     """
-    with _opened(load(path).settings) as store, _bar("adding up"):
+    with _opened(load(path).settings) as store, bar("adding up"):
         days = sum(recorder.rebuild(store, cluster) for cluster in store.clusters())
     show(f"{days:,} sums made anew")
 
@@ -211,7 +199,7 @@ def vacuum(path: Path | None) -> None:
     """
     with _opened(load(path).settings) as store:
         before = store.stats().bytes
-        with _bar("vacuuming"):
+        with bar("vacuuming"):
             store.vacuum()
         after = store.stats().bytes
     show(f"{_size(before)} before, {_size(after)} now" if before is not None and after is not None else "done")
@@ -226,8 +214,8 @@ def backup(file: Path, path: Path | None) -> None:
     FILE is a SQLite store, whatever the store is: to go back to it, put it in the place of the store (`store.url`), or
     `slurmscope store migrate` it.
     """
-    with _opened(load(path).settings) as store, _bar("copying") as (bar, task):
-        store.backup(str(file), lambda done, of: bar.update(task, completed=done, total=of))
+    with _opened(load(path).settings) as store, bar("copying") as (progress, task):
+        store.backup(str(file), lambda done, of: progress.update(task, completed=done, total=of))
     show(f"{file}: {_size(file.stat().st_size)}")
 
 
@@ -244,9 +232,9 @@ def migrate(target: str, path: Path | None) -> None:
         try:
             if other.where == store.where:
                 fail("--to names the store itself", 2)
-            with _bar("copying") as (bar, task):
-                copy(store, other, lambda done, of: bar.update(task, completed=done, total=of))
-            with _bar("comparing"):
+            with bar("copying") as (progress, task):
+                copy(store, other, lambda done, of: progress.update(task, completed=done, total=of))
+            with bar("comparing"):
                 wrong = differences(store, other)
         finally:
             other.close()

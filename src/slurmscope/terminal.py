@@ -9,13 +9,15 @@ import io
 import shutil
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from slurmscope import config, logs
@@ -110,3 +112,13 @@ def show_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 
 def show_json(found: object) -> None:
     show(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+
+
+@contextmanager
+def bar(what: str) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar on a terminal, and nothing where nobody looks."""
+    percent = TextColumn("{task.percentage:.0f} %")
+    columns = (TextColumn("{task.description}"), BarColumn(), percent, TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield progress, progress.add_task(what, total=None)

@@ -69,50 +69,51 @@ _OUTCOMES = {
     VANISHED: "other",
 }
 _AT = {name: at for at, name in enumerate(AMOUNTS)}
-Sums = dict[Key, list[int]]
+_Place = tuple[int, str, str, str, str, str, str]  # a Key, without its cost: millions are made of it
+Sums = dict[_Place, list[int]]
+_WIDTH = len(AMOUNTS)
 
 
 def add(sums: Sums, life: Life, sign: int) -> None:
     """Adds what a life contributes to its days, or with -1 takes it away."""
-    kinds = sorted(life.gpus.items())
+    kinds = sorted(life.gpus.items()) if life.gpus else ()
     first = kinds[0][0] or UNTYPED if kinds else ""
-    who = (life.cluster, life.account, life.user, life.partition, life.qos)
-
-    def of(day: int, kind: str = first) -> list[int]:
-        key = Key(day, *who, kind)
-        row = sums.get(key)
-        if row is None:
-            row = sums[key] = [0] * len(AMOUNTS)
-        return row
-
-    if life.submit_time is not None:
-        of(life.submit_time // DAY)[_SUBMITTED] += sign * life.tasks
-    if life.ended and life.end_time is not None:
-        row = of(life.end_time // DAY)
+    submit, start, until = life.submit_time, life.start_time, life.counted_time
+    if submit is not None:
+        _row(sums, life, submit // DAY, first)[_SUBMITTED] += sign * life.tasks
+    if life.end_time is not None and life.ended:
+        row = _row(sums, life, life.end_time // DAY, first)
         row[_ENDED] += sign * life.tasks
         row[_AT[_OUTCOMES.get(life.state, "other")]] += sign * life.tasks
-    start, until = life.start_time, life.counted_time
     if start is None or not life.started:
         return
-    row = of(start // DAY)
+    row = _row(sums, life, start // DAY, first)
     row[_STARTED] += sign
-    since = max(life.eligible_time or 0, life.submit_time or 0)
+    since = max(life.eligible_time or 0, submit or 0)
     if since:
         row[_WAIT] += sign * max(0, start - since)
     if until is None or until <= start:
         if life.energy:
             row[_ENERGY] += sign * life.energy
         return
-    rest = _totals(life, until - start)
-    more = [(kind or UNTYPED, count * rest[_GPU]) for kind, count in kinds[1:]]
-    rest[_GPU] *= kinds[0][1] if kinds else 0
-    for day, done, whole in _days(start, until):
-        row = of(day)
-        for at, amount in rest.items():
-            row[at] += sign * _share(amount, done, whole)
+    whole = _totals(life, until - start)
+    more = [(kind or UNTYPED, count * whole[_GPU]) for kind, count in kinds[1:]]
+    whole[_GPU] *= kinds[0][1] if kinds else 0
+    for day, before, after in _days(start, until):
+        row = _row(sums, life, day, first)
+        for at, amount in whole.items():
+            row[at] += sign * _share(amount, before, after, until - start)
         # a job with GPUs of several types: all but the GPUs is under the first
         for kind, amount in more:
-            of(day, kind)[_GPU] += sign * _share(amount, done, whole)
+            _row(sums, life, day, kind)[_GPU] += sign * _share(amount, before, after, until - start)
+
+
+def _row(sums: Sums, life: Life, day: int, gpu_type: str) -> list[int]:
+    key = (day, life.cluster, life.account, life.user, life.partition, life.qos, gpu_type)
+    row = sums.get(key)
+    if row is None:
+        row = sums[key] = [0] * _WIDTH
+    return row
 
 
 _SUBMITTED, _STARTED, _ENDED, _WAIT = (_AT[name] for name in ("submitted", "started", "ended", "wait_seconds"))
@@ -137,22 +138,23 @@ def _totals(life: Life, elapsed: int) -> dict[int, int]:
     return found
 
 
-def _days(start: int, until: int) -> Iterator[tuple[int, tuple[int, int], int]]:
-    """(day, (seconds before it, seconds to its end), all seconds) of each day that is touched."""
-    whole, at = until - start, start
+def _days(start: int, until: int) -> Iterator[tuple[int, int, int]]:
+    """(day, seconds before it, seconds to its end) of each day that is touched."""
+    at = start
     while at < until:
         day = at // DAY
         end = min(until, (day + 1) * DAY)
-        yield day, (at - start, end - start), whole
+        yield day, at - start, end - start
         at = end
 
 
-def _share(amount: int, done: tuple[int, int], whole: int) -> int:
+def _share(amount: int, before: int, after: int, whole: int) -> int:
     """The part of an amount that falls on a day; the parts of all days add up to the amount."""
-    before, after = done
+    if not before and after == whole:
+        return amount
     return amount * after // whole - amount * before // whole
 
 
 def deltas(sums: Sums) -> Mapping[Key, Amounts]:
     """What is left of sums after adding and taking away."""
-    return {key: Amounts(*row) for key, row in sums.items() if any(row)}
+    return {Key(*key): Amounts(*row) for key, row in sums.items() if any(row)}

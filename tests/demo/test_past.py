@@ -81,10 +81,10 @@ def test_all_of_it_is_in_the_store(made: Past) -> None:
     assert set(of) == {done[-1]}
 
 
-def test_a_past_is_used_for_two_weeks(made: Past) -> None:
-    assert not past.needed(made.store, CLUSTER, END + 13 * DAY)
-    assert past.needed(made.store, CLUSTER, END + 15 * DAY)
-    assert past.needed(made.store, "another", END)
+def test_a_past_belongs_to_one_story(made: Past) -> None:
+    assert not past.needed(made.store, CLUSTER, END, DAYS)
+    assert past.needed(made.store, CLUSTER, END + 6 * HOUR, DAYS), "a story that begins later is another one"
+    assert past.needed(made.store, "another", END, DAYS)
 
 
 def test_usage_is_what_a_rebuild_makes(made: Past) -> None:

@@ -42,26 +42,35 @@ STATES = "BF,CA,CD,DL,F,NF,OOM,PD,PR,R,RQ,RS,RV,S,TO"
 # Everything is small and short, so that hundreds pass through four nodes within a minute.
 SUBMIT = r"""
 sub() { sbatch --parsable -o /dev/null --mem=50 -p all "$@"; }
-for i in $(seq 10); do sub -J killed$i -t 5 --wrap "sleep 600"; done >/tmp/killed
-for i in $(seq 10); do sub -J again$i -t 5 --requeue --wrap '[ "$SLURM_RESTART_COUNT" ] || sleep 600'; done >/tmp/again
+for i in $(seq 10); do sub -J killed$i -t 5 --wrap "sleep 600"; done >/tmp/$who.killed
+redo='[ "$SLURM_RESTART_COUNT" ] || sleep 600'
+for i in $(seq 10); do sub -J again$i -t 5 --requeue --wrap "$redo"; done >/tmp/$who.again
 for i in $(seq 45); do sub -J done$i -t 5 --wrap "sleep 0.$((i % 10))" >/dev/null; done
 for i in $(seq 20); do sub -J fail$i -t 5 --wrap "exit $((i % 7 + 1))" >/dev/null; done
 for i in 1 2; do sub -J late$i -t 0:01 --wrap "sleep 600" >/dev/null; done
-for i in $(seq 12); do sub -J held$i -H -t 5 --wrap "true"; done >/tmp/held
-for i in $(seq 8); do sub -J never$i -H -t 5 --wrap "true"; done >/tmp/never
-for i in $(seq 10); do sub -J unwanted$i -t 5 --begin=now+1hour --wrap "true"; done >/tmp/unwanted
+for i in $(seq 12); do sub -J held$i -H -t 5 --wrap "true"; done >/tmp/$who.held
+for i in $(seq 8); do sub -J never$i -H -t 5 --wrap "true"; done >/tmp/$who.never
+for i in $(seq 10); do sub -J unwanted$i -t 5 --begin=now+1hour --wrap "true"; done >/tmp/$who.unwanted
 for i in 1 2; do sub -J many$i -t 5 --array=1-12%6 --wrap 'exit $((SLURM_ARRAY_TASK_ID % 3))' >/dev/null; done
 for i in 1 2 3; do sub -J both$i -t 5 -n1 : -n1 --mem=50 -p all --wrap "sleep 1" >/dev/null; done
 sub -J steps -t 5 -n2 --wrap 'srun -n1 true; srun -n2 sleep 3; srun -n1 false' >/dev/null
 """
 # What becomes of them: some are let go, some cancelled, some requeued.
 DISTURB = r"""
-run=$(paste -sd, /tmp/killed /tmp/again | paste -sd,)
+run=$(paste -sd, /tmp/$who.killed /tmp/$who.again | paste -sd,)
 for try in $(seq 240); do [ $(squeue -h -t running -j "$run" | wc -l) -ge 20 ] && break; sleep 0.5; done
-scontrol release $(paste -sd, /tmp/held)
-scancel $(cat /tmp/never /tmp/unwanted /tmp/killed)
-for id in $(cat /tmp/again); do scontrol requeue $id; done
+scontrol release $(paste -sd, /tmp/$who.held)
+scancel $(cat /tmp/$who.never /tmp/$who.unwanted /tmp/$who.killed)
+for id in $(cat /tmp/$who.again); do scontrol requeue $id; done
 """
+
+
+def submit(lab: Lab, who: str) -> None:
+    lab.run("env", f"who={who}", "bash", "-c", SUBMIT, user=who)
+
+
+def disturb(lab: Lab, who: str) -> None:
+    lab.run("env", f"who={who}", "bash", "-c", DISTURB)
 
 
 def accounted(lab: Lab, since: int) -> dict[tuple[int, int], list[dict[str, str]]]:
@@ -136,19 +145,19 @@ def test_jobs_are_kept_as_sacct_tells_them(lab: Lab, tmp_path: Path) -> None:
     since = int(time.time())
     time.sleep(1)
     with serving(tmp_path, 1, **settings):
-        lab.run("bash", "-c", SUBMIT, user="alice")
+        submit(lab, "alice")
         time.sleep(4)
-        lab.run("bash", "-c", DISTURB)
+        disturb(lab, "alice")
         time.sleep(4)
     # nobody looks
-    lab.run("bash", "-c", SUBMIT, user="bob")
+    submit(lab, "bob")
     time.sleep(2)
-    lab.run("bash", "-c", DISTURB)
+    disturb(lab, "bob")
     time.sleep(2)
     with serving(tmp_path, 1, **settings) as served:
-        lab.run("bash", "-c", SUBMIT, user="carol")
+        submit(lab, "carol")
         time.sleep(4)
-        lab.run("bash", "-c", DISTURB)
+        disturb(lab, "carol")
         lab.wait_for(lambda: ended(lab, since), 400)
         page = served.page()
         passes = page.sum("slurm_command_runs_total", part="history")
@@ -185,7 +194,7 @@ def test_an_import_of_the_same_is_the_same(lab: Lab, tmp_path: Path) -> None:
             "SLURMSCOPE_STORE_URL": f"sqlite:{tmp_path}/{way}.db",
         }
         for again in ("", "--again"):
-            argv = [SLURMSCOPE, "import", "--since", "1d", *filter(None, [again])]
+            argv = [str(SLURMSCOPE), "import", "--since", "1d", *filter(None, [again])]
             subprocess.run(argv, env=environment, check=True, capture_output=True)
         store = SqliteStore(tmp_path / f"{way}.db")
         found.append({life.key: life for life in store.lives(Lives(limit=None, open=False))})

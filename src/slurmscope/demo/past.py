@@ -26,7 +26,6 @@ from slurmscope.store.protocol import COARSE, MIDDLE, KeptNode, NodeChange, Span
 
 DAYS = 90
 _MIDDLE_DAYS = 60  # for so long the finer totals are kept
-_STALE = 14 * DAY  # a past that ended longer ago is made anew
 _MIB = 2**20
 _BATCH = 5000
 _QOS = {"normal": 4000, "high": 7000, "debug": 6000}
@@ -38,9 +37,11 @@ _EXITS = {state: (exit_code(str(status)), reason) for state, (status, reason) in
 }
 
 
-def needed(store: Store, cluster: str, end: int) -> bool:
-    """Whether the store has no past, or one that ended long before `end`. It is written to an empty store only."""
-    return not any(span.end > end - _STALE for span in store.spans(cluster))
+def needed(store: Store, cluster: str, end: int, days: int = DAYS) -> bool:
+    """Whether the store has not the past until `end`. One of another time belongs to another story, whose jobs would
+    count twice: a past is written to an empty store only."""
+    begin = end // HOUR * HOUR - days * DAY
+    return not any(span.start == begin and span.end >= end for span in store.spans(cluster))
 
 
 def make(

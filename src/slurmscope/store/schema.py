@@ -44,9 +44,10 @@ CREATE TABLE usage (
     energy_joules INTEGER NOT NULL,
     PRIMARY KEY (day, cluster, account, user, partition, qos, gpu_type)
 ) WITHOUT ROWID;
+CREATE TABLE shapes (number INTEGER PRIMARY KEY, names TEXT NOT NULL UNIQUE);
 CREATE TABLE points (
     cluster INTEGER NOT NULL, step INTEGER NOT NULL, partition TEXT NOT NULL, time INTEGER NOT NULL,
-    samples INTEGER NOT NULL, amounts BLOB NOT NULL,
+    samples INTEGER NOT NULL, shape INTEGER NOT NULL, amounts BLOB NOT NULL,
     PRIMARY KEY (cluster, step, partition, time)
 ) WITHOUT ROWID;
 CREATE TABLE spans (

@@ -41,6 +41,7 @@ from slurmscope.store.protocol import (
     UsageAsked,
     UsageSum,
 )
+from slurmscope.store.shapes import Shapes
 from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
 
 P = ParamSpec("P")
@@ -55,7 +56,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _life = msgspec.msgpack.Decoder(Life).decode
 _node = msgspec.msgpack.Decoder(Node).decode
 _change = msgspec.msgpack.Decoder(NodeChange).decode
-_amounts = msgspec.msgpack.Decoder(dict[str, float]).decode
 
 _PUT_LIFE = """
 INSERT INTO jobs (cluster, id, submit, array, user, account, partition, state, end, life)
@@ -126,6 +126,7 @@ class SqliteStore:
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._writing = threading.RLock()
+        self._shapes = Shapes()
         if not self._path.parent.is_dir():
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,11 +186,12 @@ class SqliteStore:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     number = self._number(cluster)
-                    yield _Writer(self._writer, cluster, number)
+                    yield _Writer(self._writer, cluster, number, self._shapes)
                     self._writer.execute("COMMIT")
                 except BaseException:
                     with suppress(sqlite3.Error):  # a full disk has rolled back by itself
                         self._writer.execute("ROLLBACK")
+                    self._shapes.forget()
                     raise
                 self._numbers[cluster] = number
             except sqlite3.Error as error:
@@ -202,13 +204,17 @@ class SqliteStore:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def _ask(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
+    def _reader(self) -> sqlite3.Connection:
+        """A connection for each thread."""
         reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if reader is None:
             reader = self._local.reader = self._connect()
             reader.execute("PRAGMA query_only = 1")
             self._readers.append(reader)
-        return reader.execute(query, values)
+        return reader
+
+    def _ask(self, query: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self._reader().execute(query, values)
 
     def _of(self, cluster: str) -> int:
         """A cluster's number; 0, which none has, for one that is not known."""
@@ -314,9 +320,10 @@ class SqliteStore:
         if partition is not None:
             where += " AND partition = ?"
             values.append(partition)
-        query = f"SELECT partition, time, samples, amounts FROM points WHERE {where} ORDER BY time, partition"  # noqa: S608
-        rows = self._ask(query, values)
-        return [Point(cluster, name, step, time, samples, _amounts(found)) for name, time, samples, found in rows]
+        query = f"SELECT partition, time, samples, shape, amounts FROM points WHERE {where} ORDER BY time, partition"  # noqa: S608
+        rows = self._ask(query, values).fetchall()
+        unpack, db = self._shapes.unpack, self._reader()
+        return [Point(cluster, name, step, time, count, unpack(db, *packed)) for name, time, count, *packed in rows]
 
     @_told
     def spans(self, cluster: str) -> list[Span]:
@@ -385,10 +392,7 @@ class SqliteStore:
             raise StoreError(f"{path}: cannot be written: {error}") from error
         try:
             # a reader's snapshot: others write on, and what they write is not in the copy
-            self._ask("SELECT 1")
-            self._local.reader.backup(
-                copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001
-            )
+            self._reader().backup(copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001)
         except sqlite3.Error as error:
             part.unlink(missing_ok=True)
             raise StoreError(f"{path}: the backup failed: {error}") from error
@@ -405,10 +409,11 @@ class SqliteStore:
 class _Writer:
     """Within a transaction of one cluster."""
 
-    def __init__(self, db: sqlite3.Connection, cluster: str, number: int) -> None:
+    def __init__(self, db: sqlite3.Connection, cluster: str, number: int, shapes: Shapes) -> None:
         self._db = db
         self._cluster = cluster
         self._number = number
+        self._shapes = shapes
 
     def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
         found = {}
@@ -475,9 +480,12 @@ class _Writer:
 
     def put_points(self, points: Sequence[Point]) -> None:
         self._db.executemany(
-            "INSERT OR REPLACE INTO points (cluster, step, partition, time, samples, amounts) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            [(self._number, one.step, one.partition, one.time, one.samples, _encode(one.values)) for one in points],
+            "INSERT OR REPLACE INTO points (cluster, step, partition, time, samples, shape, amounts) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (self._number, one.step, one.partition, one.time, one.samples, *self._shapes.pack(self._db, one.values))
+                for one in points
+            ],
         )
 
     def put_spans(self, spans: Sequence[Span]) -> None:

@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's beginning: a store with a past, and the story that goes on from there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from slurmscope.demo import past
+from slurmscope.demo.reports import CLUSTER
+from slurmscope.demo.source import DemoSource, begins
+from slurmscope.model import Snapshot
+from slurmscope.store.protocol import Store
+from slurmscope.store.recorder import Recorder
+from slurmscope.store.sqlite import SqliteStore
+
+_SEEN = frozenset({"jobs", "nodes"})
+
+
+def begin(
+    folder: Path, seed: int, progress: Callable[[int, int], None], clock: Callable[[], float] = time.time
+) -> tuple[str, DemoSource]:
+    """The URL of the store, and the source. The past is made where there is none, or one of another story.
+
+    Raises StoreError.
+    """
+    path = folder / f"demo-{seed}.db"
+    end = begins(clock())
+    store = SqliteStore(path)
+    try:
+        if past.needed(store, CLUSTER, end):
+            if store.clusters():
+                store.close()
+                for file in path.parent.glob(f"{path.name}*"):
+                    file.unlink()
+                store = SqliteStore(path)
+            past.make(store, CLUSTER, seed, end, progress)
+        source = DemoSource(seed=seed, clock=clock, watch=_Watch(store).see)
+    finally:
+        store.close()
+    return f"sqlite:{path}", source
+
+
+class _Watch:
+    """Writes down what happened between the past's end and now, as polls would have."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._recorder = Recorder()
+
+    def see(self, snapshot: Snapshot) -> None:
+        self._recorder.notice(snapshot, _SEEN)
+        self._recorder.write(self._store)
