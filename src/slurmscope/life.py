@@ -14,7 +14,7 @@ Structs are written as arrays, which is what a million of them are kept as; `doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -237,21 +237,20 @@ def _settle(news: dict[str, Any], job: Job) -> None:
 
 
 def _figures(news: dict[str, Any], accounted: Accounted) -> None:
-    for name, value in (
-        ("suspended_seconds", accounted.suspended_seconds),
-        ("cpu_seconds", accounted.cpu_seconds),
-        ("max_rss", _most(step.max_rss for step in accounted.steps)),
-        ("memory_used", _most(step.memory_used for step in accounted.steps)),
-        ("energy", accounted.energy),
-        ("derived_exit_code", accounted.derived_exit_code),
-        ("cancelled_by", accounted.cancelled_by),
-    ):
-        if value is not None:
+    """What was measured. What is not told this time stays as it was."""
+    for name in ("suspended_seconds", "cpu_seconds", "energy", "derived_exit_code", "cancelled_by"):
+        if (value := getattr(accounted, name)) is not None:
             news[name] = value
-
-
-def _most(found: Iterable[int | None]) -> int | None:
-    return max((one for one in found if one is not None), default=None)
+    max_rss = memory_used = -1
+    for step in accounted.steps:
+        if step.max_rss is not None and step.max_rss > max_rss:
+            max_rss = step.max_rss
+        if step.memory_used is not None and step.memory_used > memory_used:
+            memory_used = step.memory_used
+    if max_rss >= 0:
+        news["max_rss"] = max_rss
+    if memory_used >= 0:
+        news["memory_used"] = memory_used
 
 
 # --- the parts ------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ them, and not with all that was allocated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from slurmscope.life import REQUEUED, VANISHED, Life
+from slurmscope.life import Life
 
 DAY = 86400
 _MIB = 1 << 20
@@ -55,20 +55,15 @@ class Amounts(NamedTuple):
 
 KEYS, AMOUNTS = Key._fields, Amounts._fields
 ZERO = Amounts()
-_OUTCOMES = {
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "OUT_OF_MEMORY": "failed",
-    "NODE_FAIL": "failed",
-    "BOOT_FAIL": "failed",
-    "DEADLINE": "failed",
-    "TIMEOUT": "timed_out",
-    "CANCELLED": "cancelled",
-    "PREEMPTED": "other",
-    REQUEUED: "other",
-    VANISHED: "other",
-}
 _AT = {name: at for at, name in enumerate(AMOUNTS)}
+_OTHER = _AT["other"]
+_OUTCOMES = {
+    "COMPLETED": _AT["completed"],
+    "TIMEOUT": _AT["timed_out"],
+    "CANCELLED": _AT["cancelled"],
+    **dict.fromkeys(("FAILED", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE"), _AT["failed"]),
+}
+_NOWHERE: list[int] = []
 _Place = tuple[int, str, str, str, str, str, str]  # a Key, without its cost: millions are made of it
 Sums = dict[_Place, list[int]]
 _WIDTH = len(AMOUNTS)
@@ -78,27 +73,42 @@ def add(sums: Sums, life: Life, sign: int) -> None:
     """Adds what a life contributes to its days, or with -1 takes it away."""
     kinds = sorted(life.gpus.items()) if life.gpus else ()
     first = kinds[0][0] or UNTYPED if kinds else ""
-    submit, start, until = life.submit_time, life.start_time, life.counted_time
+    submit, start, end = life.submit_time, life.start_time, life.end_time
+    day, row = -1, _NOWHERE
     if submit is not None:
-        _row(sums, life, submit // DAY, first)[_SUBMITTED] += sign * life.tasks
-    if life.end_time is not None and life.ended:
-        row = _row(sums, life, life.end_time // DAY, first)
+        day, row = submit // DAY, _row(sums, life, submit // DAY, first)
+        row[_SUBMITTED] += sign * life.tasks
+    if end is not None and life.ended:
+        # most are of one day, and have one row
+        if end // DAY != day:
+            day, row = end // DAY, _row(sums, life, end // DAY, first)
         row[_ENDED] += sign * life.tasks
-        row[_AT[_OUTCOMES.get(life.state, "other")]] += sign * life.tasks
+        row[_OUTCOMES.get(life.state, _OTHER)] += sign * life.tasks
     if start is None or not life.started:
         return
-    row = _row(sums, life, start // DAY, first)
+    if start // DAY != day:
+        row = _row(sums, life, start // DAY, first)
     row[_STARTED] += sign
     since = max(life.eligible_time or 0, submit or 0)
     if since:
         row[_WAIT] += sign * max(0, start - since)
+    _add_time(sums, life, sign, row, kinds)
+
+
+def _add_time(sums: Sums, life: Life, sign: int, row: list[int], kinds: Sequence[tuple[str, int]]) -> None:
+    """What it held and used over its time; `row` is that of the day on which it started."""
+    start, until = life.start_time or 0, life.counted_time
     if until is None or until <= start:
-        if life.energy:
-            row[_ENERGY] += sign * life.energy
+        row[_ENERGY] += sign * (life.energy or 0)
         return
     whole = _totals(life, until - start)
     more = [(kind or UNTYPED, count * whole[_GPU]) for kind, count in kinds[1:]]
     whole[_GPU] *= kinds[0][1] if kinds else 0
+    if start // DAY == (until - 1) // DAY and not more:
+        for at, amount in whole.items():
+            row[at] += sign * amount
+        return
+    first = kinds[0][0] or UNTYPED if kinds else ""
     for day, before, after in _days(start, until):
         row = _row(sums, life, day, first)
         for at, amount in whole.items():
@@ -150,8 +160,6 @@ def _days(start: int, until: int) -> Iterator[tuple[int, int, int]]:
 
 def _share(amount: int, before: int, after: int, whole: int) -> int:
     """The part of an amount that falls on a day; the parts of all days add up to the amount."""
-    if not before and after == whole:
-        return amount
     return amount * after // whole - amount * before // whole
 
 

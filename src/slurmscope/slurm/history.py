@@ -77,10 +77,10 @@ def accounted(
 def _seconds(value: str) -> float | None:
     """CPU time as sacct prints it: `01:02.345`, `1-02:03:04`; 0 is what it prints where nothing was measured."""
     days, _, clock = value.rpartition("-")
-    seconds = 0.0
-    for part in clock.split(":"):
-        seconds = seconds * 60 + float(part)
-    return (round(seconds, 3) + int(days) * 86400 if days else round(seconds, 3)) or None
+    hours, _, rest = clock.rpartition(":")
+    first, _, minutes = hours.rpartition(":")
+    whole = int(minutes) * 60 + (int(first) * 3600 if first else 0) + (int(days) * 86400 if days else 0)
+    return round(whole + float(rest), 3) or None
 
 
 # The places of what is told of a step.
@@ -93,6 +93,9 @@ _MOST, _IN, _OUT = (_AT[name] for name in ("TRESUsageInMax", "TRESUsageInTot", "
 def _step(row: list[str], id_: str) -> Step:
     """Most of all rows are steps, and so this is in a hurry."""
     held = values.tres(row[_HELD])
+    used, read = values.used_bytes(row[_IN])
+    most = used if row[_MOST] == row[_IN] else values.used_bytes(row[_MOST])[0]
+    energy, tasks = row[_ENERGY], row[_TASKS]
     return Step(
         intern(id_),
         intern(row[_NAME]),
@@ -101,14 +104,14 @@ def _step(row: list[str], id_: str) -> Step:
         epoch(row[_START]),
         epoch(row[_END]),
         held.get("node"),
-        number(row[_TASKS]),
+        number(tasks),
         held.get("cpu"),
         _seconds(row[_CPU]),
-        values.used_bytes(row[_MOST], "mem"),
-        values.used_bytes(row[_IN], "mem"),
-        number(row[_ENERGY]) or None,
-        values.used_bytes(row[_IN], "fs/disk"),
-        values.used_bytes(row[_OUT], "fs/disk"),
+        most,
+        used,
+        None if energy in ("", "0") else number(energy),
+        read,
+        values.used_bytes(row[_OUT])[1],
     )
 
 

@@ -118,13 +118,20 @@ def tres(value: str) -> dict[str, int]:
     return {} if value in ABSENT else dict(_tres(value))
 
 
-def used_bytes(value: str, name: str) -> int | None:
-    """One amount, in bytes, of what sacct tells as used: `cpu=00:00:02,fs/disk=5709,mem=125054976`."""
-    _, found, rest = f",{value}".partition(f",{name}=")
-    if not found:
-        return None
-    amount = rest.partition(",")[0]
-    return int(amount) if amount.isdigit() else size(amount, "B")
+_USED = re.compile(r"(?:^|,)(fs/disk|mem)=([^,]+)")
+
+
+def used_bytes(value: str) -> tuple[int | None, int | None]:
+    """Memory, and what went to or from disks, in bytes, of what sacct tells as used:
+    `cpu=00:00:02,fs/disk=5709,mem=125054976,vmem=128077824`."""
+    memory = disk = None
+    for name, amount in _USED.findall(value):
+        count = int(amount) if amount.isdigit() else size(amount, "B")
+        if name == "mem":
+            memory = count
+        else:
+            disk = count
+    return memory, disk
 
 
 def gpus_of_tres(found: dict[str, int]) -> dict[str, int]:
