@@ -26,7 +26,7 @@ from slurmscope.usage import AMOUNTS, KEYS, Key
 Document = dict[str, Any]
 
 JOBS, USAGE, NODES, CHANGES, TOTALS, SPANS = "jobs", "usage", "nodes", "node_changes", "totals", "spans"
-WRITERS, JOURNAL, META = "writers", "journal", "meta"
+LEASES, WRITERS, JOURNAL, META = "leases", "writers", "journal", "meta"
 
 # The latest first, and of those that were submitted together the highest number; the same in every store.
 ORDER = [("submitted", -1), ("id", -1), ("cluster", 1)]

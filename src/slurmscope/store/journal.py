@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing to MongoDB all or nothing, on servers without transactions.
 
-Whoever writes for a cluster holds its lease, which is a document of `writers`. What is to be written is first put
-there, as a journal, by one update of that document; from then on it counts as written. Then it is applied, and the
-journal is taken away. Whoever takes the lease next and finds a journal applies it first: its writer has died.
+Whoever writes for a cluster holds its lease, which is a document of `leases`. What is to be written is first put into
+the cluster's document of `writers`, as a journal, by one update; from then on it counts as written. Then it is
+applied, and the journal is taken away. Whoever has the lease next and finds a journal applies it first: its writer
+has died.
 
 Batches of a cluster are numbered, and each document has the number of the batch that wrote it last. Applying a batch
 touches no document that has its number or a higher one. So applying twice adds once, and a writer that slept through
-the end of its lease harms nothing: it cannot put its journal there any more, and what it still applies is done.
+the end of its lease harms nothing: `writers` knows another owner, so that it cannot put its journal there any more,
+and what it still applies is done.
+
+A lease is taken by inserting it, and nobody but its owner's one thread changes it: FerretDB 1 loses one of two changes
+of a document at a time, but never lets two insert the same.
 """
 
 from __future__ import annotations
@@ -19,19 +24,17 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import bson
-from bson import Binary
 from pymongo import ReplaceOne, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import BulkWriteError, PyMongoError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
-from slurmscope.store.documents import CODEC, JOURNAL, USAGE, WRITERS, Document, joined
-from slurmscope.store.protocol import Unreachable
+from slurmscope.store.documents import CODEC, JOURNAL, LEASES, USAGE, WRITERS, Document, joined
 from slurmscope.usage import AMOUNTS
 
 T = TypeVar("T")
@@ -47,6 +50,10 @@ def some(rows: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[Sequence[T]]:
         yield rows[at : at + at_once]
 
 
+class Lost(Exception):
+    """Somebody else writes."""
+
+
 # --- the lease --------------------------------------------------------------------------------------------------------
 
 
@@ -56,45 +63,58 @@ class Lease:
     def __init__(self, database: Database[Document], cluster: str, seconds: float) -> None:
         self.owner = secrets.token_hex(12)
         self.batch = 0
-        self._writers = database[WRITERS]
-        self._chunks = database[JOURNAL]
         self._database = database
+        self._leases, self._writers, self._chunks = database[LEASES], database[WRITERS], database[JOURNAL]
         self._cluster = cluster
         self._seconds = seconds
 
     def take(self, left: set[str]) -> None:
         """Waits for it; `left` are the owners that this process was, and could not tell the server so."""
-        end = time.monotonic() + PATIENCE
-        pause = 0.01
-        while (before := self._try(left)) is None:
-            holder = self._writers.find_one({"_id": self._cluster})
-            if holder is None:
-                self._writers.update_one(
-                    {"_id": self._cluster}, {"$setOnInsert": {"owner": None, "batch": 0}}, upsert=True
-                )
+        end, pause = time.monotonic() + PATIENCE, 0.01
+        while not self._insert():
+            held = self._leases.find_one({"_id": self._cluster})
+            if held is None:
+                continue
+            if held["expires"] < _now(self._database) or held["owner"] in left:
+                self._leases.delete_one({"_id": self._cluster, "owner": held["owner"], "expires": held["expires"]})
             elif time.monotonic() > end:
-                raise Unreachable(f"{holder.get('holder')} has been writing for {self._cluster} for {PATIENCE:.0f} s")
+                raise Lost(f"{held['holder']} has been writing for {self._cluster} for {PATIENCE:.0f} s")
             else:
                 time.sleep(pause)
                 pause = min(0.25, pause * 1.5)
-        self.batch = before["batch"] + 1
-        if before.get("journal") is not None:
-            apply(self._database, self._cluster, before["batch"], self._read(before["journal"]))
-            self._update({"$set": {"journal": None}})
-        if before.get("owner") is not None or before.get("journal") is not None:
-            self._chunks.delete_many({"cluster": self._cluster})
 
-    def _try(self, left: set[str]) -> Document | None:
-        now = _now(self._database)
-        free: list[Document] = [{"owner": None}, {"expires": {"$lt": now}}, {"owner": {"$in": sorted(left)}}]
+    def _insert(self) -> bool:
         holder = f"process {os.getpid()} on {socket.gethostname()}"
-        return self._writers.find_one_and_update(
-            {"_id": self._cluster, "$or": free},
-            {"$set": {"owner": self.owner, "holder": holder, "expires": now + round(self._seconds * 1000)}},
-        )
+        try:
+            self._leases.insert_one(
+                {"_id": self._cluster, "owner": self.owner, "holder": holder, "expires": self._end()}
+            )
+        except DuplicateKeyError:
+            return False
+        return True
 
-    def _update(self, update: Document) -> bool:
-        return self._writers.update_one({"_id": self._cluster, "owner": self.owner}, update).matched_count > 0
+    def _end(self) -> int:
+        return _now(self._database) + round(self._seconds * 1000)
+
+    def begin(self) -> None:
+        """Ends the work of one that died, and numbers what is written now."""
+        # before anything is read: from here on nobody else can put a journal there
+        self._writers.update_one(
+            {"_id": self._cluster},
+            {"$set": {"owner": self.owner}, "$setOnInsert": {"batch": 0}},
+            upsert=True,
+        )
+        state = self._writers.find_one({"_id": self._cluster})
+        if state is None:
+            raise Lost(f"what was written for {self._cluster} has just been deleted by somebody else")
+        if (journal := state.get("journal")) is not None:
+            apply(self._database, self._cluster, state["batch"], self._read(journal))
+            self._update({"journal": None})
+        self._chunks.delete_many({"cluster": self._cluster})
+        self.batch = state["batch"] + 1
+
+    def _update(self, fields: Document) -> bool:
+        return self._writers.update_one({"_id": self._cluster, "owner": self.owner}, {"$set": fields}).matched_count > 0
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -102,11 +122,13 @@ class Lease:
         over = threading.Event()
 
         def renew() -> None:
-            while not over.wait(self._seconds / 3):
-                try:
-                    self._update({"$set": {"expires": _now(self._database) + round(self._seconds * 1000)}})
-                except PyMongoError:
-                    continue  # the work itself meets the same, and tells
+            good = time.monotonic()
+            while not over.wait(self._seconds / 3) and time.monotonic() - good < self._seconds:
+                with suppress(PyMongoError):  # the work itself meets the same, and tells
+                    self._leases.update_one(
+                        {"_id": self._cluster, "owner": self.owner}, {"$set": {"expires": self._end()}}
+                    )
+                    good = time.monotonic()
 
         thread = threading.Thread(target=renew, name="lease", daemon=True)
         thread.start()
@@ -117,24 +139,24 @@ class Lease:
             thread.join()
 
     def commit(self, operations: Sequence[Document]) -> None:
-        """What is in the journal when this returns will be applied, whatever happens."""
+        """What is in the journal will be applied, whatever happens."""
         chunks = list(_chunks(operations))
         journal: Any = chunks[0]
         if len(chunks) > 1:
             # these alone are nothing yet: that the journal tells of them makes them count
             for at, data in enumerate(chunks):
-                self._chunks.insert_one({"_id": joined(self.owner, at), "cluster": self._cluster, "data": Binary(data)})
+                self._chunks.insert_one({"_id": joined(self.owner, at), "cluster": self._cluster, "data": data})
             journal = {"owner": self.owner, "chunks": len(chunks)}
-        if not self._update({"$set": {"journal": journal, "batch": self.batch}}):
-            raise Unreachable(f"the right to write for {self._cluster} was lost while this process was too slow")
+        if not self._update({"journal": journal, "batch": self.batch}):
+            raise Lost(f"the right to write for {self._cluster} was lost while this process was too slow")
         apply(self._database, self._cluster, self.batch, operations)
-        self._update({"$set": {"owner": None, "journal": None}})
+        self._update({"journal": None})
         if len(chunks) > 1:
-            self._chunks.delete_many({"_id": {"$in": [joined(self.owner, at) for at in range(len(chunks))]}})
+            self._chunks.delete_many({"cluster": self._cluster})
 
     def release(self) -> None:
         """Leaves it to others. A journal stays there, for the next one to apply."""
-        self._update({"$set": {"owner": None}})
+        self._leases.delete_one({"_id": self._cluster, "owner": self.owner})
 
     def _read(self, journal: Any) -> list[Document]:
         if isinstance(journal, bytes):
@@ -240,6 +262,7 @@ def _insert(collection: Collection[Document], documents: Sequence[Document]) -> 
 
 def leftovers(database: Database[Document]) -> list[str]:
     """The clusters with journals that nobody has applied yet, and whose writers are gone."""
-    found = database[WRITERS].find({"journal": {"$ne": None}}, {"expires": 1, "owner": 1})
     now = _now(database)
-    return sorted(str(one["_id"]) for one in found if one.get("owner") is None or one["expires"] < now)
+    alive = {one["_id"] for one in database[LEASES].find({"expires": {"$gte": now}})}
+    found = database[WRITERS].find({"journal": {"$ne": None}}, {"_id": 1})
+    return sorted(str(one["_id"]) for one in found if one["_id"] not in alive)

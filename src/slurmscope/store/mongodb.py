@@ -55,7 +55,7 @@ try:
 
     from slurmscope.store import documents
     from slurmscope.store.documents import CHANGES, JOBS, META, NODES, SPANS, TOTALS, USAGE, WRITERS, Document
-    from slurmscope.store.journal import Lease, leftovers, some
+    from slurmscope.store.journal import Lease, Lost, leftovers, some
 except ImportError as missing:
     raise StoreError(f"a store in MongoDB needs pymongo ({missing}): pip install 'slurmscope[mongodb]'") from missing
 
@@ -119,6 +119,8 @@ def _told(where: str) -> Iterator[None]:
             f"{where}: store.url is not an URL of MongoDB's: mongodb://user:password@host:27017/{DATABASE}, "
             "with what is special in user and password percent-encoded"
         ) from None
+    except Lost as error:
+        raise Unreachable(f"{where}: {error}") from None
     except (BSONError, OverflowError) as error:
         raise StoreError(f"{where}: MongoDB cannot keep this: {error}") from None
     except PyMongoError as error:
@@ -135,7 +137,7 @@ def _refused(where: str, error: OperationFailure) -> StoreError:
     if isinstance(error, BulkWriteError) and error.details["writeErrors"]:
         code, said = error.details["writeErrors"][0]["code"], error.details["writeErrors"][0]["errmsg"]
     if code == 18:
-        return StoreError(f"{where}: the user or the password is wrong: see store.url")
+        return StoreError(f"{where}: the user or the password of store.url is wrong, or authSource is missing there")
     if code in (13, 8000):
         return StoreError(
             f"{where}: the user of store.url may not do this: give them the role readWrite there ({said})"
@@ -210,29 +212,20 @@ class MongoStore:
     @contextmanager
     def writing(self, cluster: str) -> Iterator[_Writer]:
         lease = Lease(self._db, cluster, self._lease_seconds)
-        try:
-            with _told(self._where), lease.kept():
+        with _told(self._where):
+            try:
                 lease.take(self._left)
-                writer = _Writer(self._db, cluster, lease.batch)
-                yield writer
-                if operations := writer.operations():
-                    lease.commit(operations)
-                else:
+                with lease.kept():
+                    lease.begin()
+                    writer = _Writer(self._db, cluster, lease.batch)
+                    yield writer
+                    if operations := writer.operations():
+                        lease.commit(operations)
+            finally:
+                try:
                     lease.release()
-        except Unreachable as error:
-            self._leave(lease)
-            if str(error).startswith(self._where):
-                raise
-            raise Unreachable(f"{self._where}: {error}") from None
-        except BaseException:
-            self._leave(lease)
-            raise
-
-    def _leave(self, lease: Lease) -> None:
-        try:
-            lease.release()
-        except PyMongoError:
-            self._left.add(lease.owner)  # so that this process need not wait for the end of its own lease
+                except PyMongoError:
+                    self._left.add(lease.owner)  # so that this process need not wait for the end of its own lease
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
