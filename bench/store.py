@@ -5,8 +5,8 @@
     python bench/store.py [--jobs 1000000] [--folder DIR] [--keep]
 
 Reading is measured on text as sacct prints it, made here, with two steps for each job; its bare cost is that of
-splitting the text into fields. Writing is measured against bare SQLite: the same rows in the same tables, without making or
-merging anything. Ratios to those are what holds on other machines.
+splitting the text into fields. Writing is measured against bare SQLite: the same rows in the same tables, without
+making or merging anything. Ratios to those are what holds on other machines.
 """
 
 from __future__ import annotations

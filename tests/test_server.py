@@ -8,14 +8,11 @@ import asyncio
 import base64
 import contextlib
 import gzip
-import http.client
-import os
 import re
 import signal
 import socket
 import ssl
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, MutableMapping
@@ -26,7 +23,8 @@ import pytest
 import uvicorn
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
-from recorded import commands, read
+from recorded import read
+from served import SLURMSCOPE, Served, serving
 
 from slurmscope import connection
 from slurmscope.auth import Guard, hash_password, hash_token
@@ -34,60 +32,6 @@ from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.model import PARTS, Snapshot
 from slurmscope.server import App, Receive, Scope, Send, accepts_gzip, wants_openmetrics
-
-SLURMSCOPE = Path(sys.executable).parent / "slurmscope"
-Answer = tuple[int, dict[str, str], bytes]
-
-
-class Served:
-    def __init__(self, folder: Path, settings: str = "", **environment: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as sock:
-            self.port: int = sock.getsockname()[1]
-        config = folder / "slurmscope.toml"
-        bin_dir = commands("24.11", folder / "bin")
-        config.write_text(f'[slurm]\nbin_dir = "{bin_dir}"\n[serve]\nlisten = "127.0.0.1:{self.port}"\n{settings}\n')
-        self.log = folder / "log"
-        self.context: ssl.SSLContext | None = None
-        self.process = subprocess.Popen(
-            [SLURMSCOPE, "serve", "--config", str(config)],
-            env={**os.environ, **environment},
-            stderr=self.log.open("wb"),
-            cwd=folder,
-        )
-
-    def get(self, path: str = "/metrics", method: str = "GET", **headers: str) -> Answer:
-        connection: http.client.HTTPConnection
-        if self.context:
-            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.context)
-        else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        with contextlib.closing(connection):
-            connection.request(method, path, headers={key.replace("_", "-"): value for key, value in headers.items()})
-            answer = connection.getresponse()
-            return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
-
-    def wait(self) -> Served:
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                if self.get("/readyz")[0] == 200:
-                    return self
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-        raise AssertionError(self.log.read_text())
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
-
-
-@contextlib.contextmanager
-def serving(folder: Path, settings: str = "", **environment: str) -> Iterator[Served]:
-    served = Served(folder, settings, **environment)
-    try:
-        yield served
-    finally:
-        assert served.stop() == 0, served.log.read_text()
-        assert "Traceback" not in served.log.read_text()
 
 
 @pytest.fixture(scope="module")

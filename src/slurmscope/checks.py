@@ -243,6 +243,12 @@ def sink_conflicts(values: Mapping[str, Any], clusters: int) -> Iterator[tuple[s
 
 
 # each gives what was expected, None where the value is right
+def _check_store(url: str) -> str | None:
+    if url in ("", "none") or re.fullmatch(r"sqlite:/{0,3}[^/].*|mongodb(\+srv)?://.+", url, re.DOTALL):
+        return None
+    return "sqlite:/path/to/file.db, mongodb://user:password@host/database, or none"
+
+
 _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "slurm.ssh": _check_ssh,
     "slurm.ssh_config": _check_file,
@@ -256,6 +262,7 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "serve.users": _check_users,
     "serve.tokens": _check_tokens,
     "prometheus.url": _check_url,
+    "store.url": _check_store,
     "elasticsearch.url": _check_url,
     "elasticsearch.password_file": _check_file,
     "elasticsearch.ca": _check_file,
