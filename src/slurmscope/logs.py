@@ -39,8 +39,9 @@ def setup(
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # it would tell of every question to slurmrestd
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    # they would tell of every question to a server, and at `debug` of what is in it
+    for name in ("httpx", "httpcore", "boto3", "botocore", "urllib3", "pymongo"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class Once:
