@@ -86,6 +86,7 @@ class Served:
                 "SLURMSCOPE_POLL_INTERVAL": str(INTERVAL),
                 "SLURMSCOPE_POLL_SLOW_INTERVAL": str(INTERVAL),
                 "CLI_TIMEOUT": "60",
+                "STATE_DIRECTORY": str(bin_dir.with_name(f"{bin_dir.name}-kept")),
                 "LOGLEVEL": "warn",
             },
         )

@@ -22,7 +22,7 @@ from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.model import PARTS
 from slurmscope.serve import Watched, assemble, clusters_of, serve
-from slurmscope.settings import Cluster, Settings
+from slurmscope.settings import CloudWatch, Cluster, Elasticsearch, Pushgateway, Settings
 from slurmscope.slurm import bundle as bundles
 from slurmscope.slurm import capture as captures
 from slurmscope.slurm.bundle import Bundle
@@ -100,9 +100,19 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
     are each read at their own pace.
     """
     settings = load(path, serve__listen=listen).settings
-    # a recording is of a moment that is long over
-    archive = Archive(url) if recording is None and (url := place.url_of(settings.store)) != place.NONE else None
+    url = place.url_of(settings.store)
+    if recording is not None:
+        # it is of a moment that is long over, and nobody else's business
+        settings, url = _alone(settings), place.NONE
+    archive = None if url == place.NONE else Archive(url)
     run(serve(settings, _watched(settings, recording, from_zero=True), archive=archive))
+
+
+def _alone(settings: Settings) -> Settings:
+    """What is no cluster of theirs is not sent to the site's servers."""
+    return msgspec.structs.replace(
+        settings, elasticsearch=Elasticsearch(), cloudwatch=CloudWatch(), pushgateway=Pushgateway()
+    )
 
 
 @main.command()
@@ -117,9 +127,9 @@ def demo(seed: int, listen: str | None) -> None:
     from slurmscope.demo import start as demo_start  # noqa: PLC0415
 
     settings = load(None, serve__listen=listen).settings
-    # one that is simulated, whatever clusters the settings name, and nobody else's business
+    # one that is simulated, whatever clusters the settings name
     cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
-    settings = Settings(serve=settings.serve, metrics=settings.metrics, log=settings.log, store=settings.store)
+    settings = _alone(settings)
     with bar("making a cluster") as (progress, task):
         url, source = demo_start.begin(
             place.folder_of(settings.store), seed, lambda done, of: progress.update(task, completed=done, total=of)

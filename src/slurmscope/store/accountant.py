@@ -8,6 +8,7 @@ when it was away. What is read twice does no harm.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -35,7 +36,8 @@ class Call(Protocol):
 
 DAY = 86400
 _WINDOW = DAY
-_SHORTEST = 600
+_SHORTEST = 60
+_RECORDS = 30_000  # at a time, or so
 _LAG = 900  # seconds by which slurmdbd may be behind slurmctld without anything being wrong
 _LOOK_AGAIN = 3 * DAY  # each day, all of this is read again: slurmdbd may have been away, and have got news of it late
 _GIVE_UP = 7 * DAY
@@ -98,18 +100,32 @@ class Accountant:
         left = [Span(since, until)] if again else gaps(Span(since, until), spans)
         done.of = sum(span.end - span.start for span in left)
         progress(done)
-        while left:
-            span = left.pop()
-            window = Span(max(span.start, span.end - self._window), span.end)
-            if window.start > span.start:
-                left.append(Span(span.start, window.start))
-            reading = await self._reading(window)
-            if reading is None:
-                left.append(window)
-                continue
-            await self._write(reading, window, done)
-            progress(done)
+        ahead: tuple[Span, asyncio.Task[Reading | None]] | None = None
+        try:
+            while left or ahead:
+                window, task = ahead or self._ask(left)
+                ahead = None
+                reading = await task
+                if reading is None:
+                    left.append(window)
+                    continue
+                if left:
+                    ahead = self._ask(left)  # slurmdbd looks for the next while this is written
+                await self._write(reading, window, done)
+                progress(done)
+        finally:
+            if ahead:
+                ahead[1].cancel()
+                await asyncio.gather(ahead[1], return_exceptions=True)
         return done
+
+    def _ask(self, left: list[Span]) -> tuple[Span, asyncio.Task[Reading | None]]:
+        """The last piece of what is left is asked for."""
+        span = left.pop()
+        window = Span(max(span.start, span.end - self._window), span.end)
+        if window.start > span.start:
+            left.append(Span(span.start, window.start))
+        return window, asyncio.create_task(self._reading(window))
 
     async def _reading(self, window: Span) -> Reading | None:
         """What the accounting tells of a window; None: it is to be asked for less."""
@@ -122,7 +138,9 @@ class Accountant:
             self._window = max(_SHORTEST, length // 4)
             log.info("the accounting is asked for less at a time", extra=fields(seconds=self._window, error=str(error)))
             return None
-        self._window = min(_WINDOW, self._window * 2)
+        # so many at a time that they do not take much memory; but not all at once, for the next may be a busy day
+        fit = length * _RECORDS // max(1, len(reading.value))
+        self._window = max(_SHORTEST, min(_WINDOW, 2 * self._window, fit))
         return reading
 
     async def _write(self, reading: Reading, window: Span, done: Progress) -> None:

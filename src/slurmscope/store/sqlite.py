@@ -50,6 +50,7 @@ T = TypeVar("T")
 _BUSY_SECONDS = 60  # for another process to end its writing
 _AT_ONCE = 400  # keys in a query; SQLite takes 32766 variables
 _BATCH = 5000
+_WRITER_CACHE, _READER_CACHE = 16384, 4096  # KiB: pages that are written again and again are those of the indexes' ends
 _PAGES = 2000  # of a backup, between which others may write
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -132,7 +133,7 @@ class SqliteStore:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise Unreachable(f"{self.where}: its folder cannot be made: {error.strerror}") from error
-        self._writer = self._connect()
+        self._writer = self._connect(_WRITER_CACHE)
         try:
             self._migrate()
         except BaseException:
@@ -144,10 +145,10 @@ class SqliteStore:
     def where(self) -> str:
         return f"sqlite:{self._path}"
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, cache: int) -> sqlite3.Connection:
         found = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         found.execute("PRAGMA synchronous = NORMAL")  # a commit survives us; after a power cut the last may be missing
-        found.execute("PRAGMA cache_size = -65536")
+        found.execute(f"PRAGMA cache_size = -{cache}")
         return found
 
     def _migrate(self) -> None:
@@ -208,7 +209,7 @@ class SqliteStore:
         """A connection for each thread."""
         reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = self._connect()
+            reader = self._local.reader = self._connect(_READER_CACHE)
             reader.execute("PRAGMA query_only = 1")
             self._readers.append(reader)
         return reader
