@@ -232,9 +232,9 @@ def questions(clusters: tuple[str, ...] = ("alpha", "beta")) -> Iterator[tuple[s
     by = [(), ("day",), ("account", "user"), ("user", "account"), ("cluster", "partition"), usage.KEYS]
     for names in by:
         sums = UsageAsked(since=D0, until=D0 + 20, by=names)
-        yield f"usage {sums}", lambda store, sums=sums: store.usage(sums)
+        yield f"usage by {', '.join(names)}", lambda store, sums=sums: store.usage(sums)
     narrow = UsageAsked(since=0, until=1 << 30, by=("gpu_type",), only={"account": "account2", "cluster": "alpha"})
-    yield f"usage {narrow}", lambda store: store.usage(narrow)
+    yield "usage of one account", lambda store: store.usage(narrow)
     for cluster in clusters:
         yield from _of_cluster(cluster)
     yield "clusters", lambda store: store.clusters()
@@ -250,7 +250,10 @@ def _of_cluster(cluster: str) -> Iterator[tuple[str, Any]]:
     yield f"changes of {cluster}", lambda store: store.node_changes(cluster, 0, sys.maxsize)
     yield f"changes of n1 of {cluster}", lambda store: store.node_changes(cluster, T0, T0 + DAY, "n1")
     for step in (FINE, MIDDLE, COARSE):
-        yield f"points of {cluster}", lambda store, step=step: store.points(cluster, None, step, 0, sys.maxsize)
+        yield (
+            f"points of {cluster} every {step} s",
+            lambda store, step=step: store.points(cluster, None, step, 0, sys.maxsize),
+        )
     yield f"points of gpu of {cluster}", lambda store: store.points(cluster, "gpu", FINE, T0, T0 + DAY)
     yield f"spans of {cluster}", lambda store: store.spans(cluster)
 
@@ -259,7 +262,7 @@ def fill_rest(store: Store, cluster: str) -> None:
     """Nodes, changes, points and spans."""
     with store.writing(cluster) as writer:
         writer.put_nodes([kept(f"n{at}", cluster) for at in range(12)])
-        writer.add_node_changes([change(f"n{at % 3}", T0 + at * 600, cluster) for at in range(40)])
-        writer.put_points([point(T0 + at * 10, name, FINE, cluster) for at in range(30) for name in ("", "gpu", "cpu")])
-        writer.put_points([point(T0 + at * 3600, "", COARSE, cluster, jobs=float(at)) for at in range(30)])
+        writer.add_node_changes([change(f"n{at % 3}", T0 + at * 600, cluster) for at in range(10)])
+        writer.put_points([point(T0 + at * 10, name, FINE, cluster) for at in range(5) for name in ("", "gpu", "cpu")])
+        writer.put_points([point(T0 + at * 3600, "", COARSE, cluster, jobs=float(at)) for at in range(5)])
         writer.put_spans([Span(T0, T0 + 5), Span(T0 + 10, T0 + 20)])

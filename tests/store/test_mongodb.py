@@ -25,8 +25,6 @@ from slurmscope.store.mongodb import MongoStore, open_mongodb
 from slurmscope.store.protocol import NewerSchema, Span, Store, StoreError, Unreachable
 from slurmscope.usage import Amounts, Key
 
-pytestmark = pytest.mark.mongodb
-
 SHORT = 0.3  # seconds of a lease, so that a dead writer's ends soon
 
 

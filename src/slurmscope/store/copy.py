@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 _HOUR = 3600
 _FAR = 1 << 40
-_ROWS = 5000
 # So long a time holds some thousands of points.
 _WIDTHS = {FINE: _HOUR, MIDDLE: 24 * _HOUR, COARSE: 240 * _HOUR}
 _CHANGES_WIDTH = 30 * 24 * _HOUR
@@ -107,16 +106,14 @@ def _sum(things: Iterable[Sequence[Any]]) -> tuple[int, int]:
 
 def _usage(store: Store, cluster: str) -> Iterator[list[tuple[Key, Amounts]]]:
     only = {"cluster": cluster}
-    rows: list[tuple[Key, Amounts]] = []
+    until = 0
     for day in store.usage(UsageAsked(since=0, until=_FAR, by=("day",), only=only)):
         since = int(day.key[0])
-        found = store.usage(UsageAsked(since=since, until=since + 1, by=KEYS, only=only))
-        rows += [(Key._make(one.key), one.amounts) for one in found]
-        if len(rows) >= _ROWS:
-            yield rows
-            rows = []
-    if rows:
-        yield rows
+        if since < until:
+            continue  # was in the week before
+        until = since + 7
+        found = store.usage(UsageAsked(since=since, until=until, by=KEYS, only=only))
+        yield [(Key._make(one.key), one.amounts) for one in found]
 
 
 def _changes(store: Store, cluster: str) -> Callable[[int, int], list[Any]]:

@@ -392,8 +392,11 @@ class MongoStore:
             try:
                 copy(self, made, progress)
                 made.vacuum()
-            finally:
+            except BaseException:
                 made.close()
+                part.unlink(missing_ok=True)
+                raise
+            made.close()
         part.replace(target)
 
     def close(self) -> None:
