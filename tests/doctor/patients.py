@@ -7,9 +7,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from processes import descendants
 from recorded import commands
 
 from slurmscope.config import Config
@@ -66,8 +70,21 @@ def several(**folders: Path | Slurm) -> Config:
     return Config(Settings(clusters=clusters, serve=Serve(listen="127.0.0.1:0")), {})
 
 
+def keeping(**sections: Any) -> Config:
+    """Settings of what is kept and sent, on a machine without a Slurm."""
+    return Config(Settings(slurm=Slurm(bin_dir="/nowhere"), serve=Serve(listen="127.0.0.1:0"), **sections), {})
+
+
 def examined(config: Config) -> list[Finding]:
     return asyncio.run(examine(config))
+
+
+@contextmanager
+def leaving_nothing() -> Iterator[None]:
+    """No process that was not there before; servers of the session may be."""
+    before = set(descendants(os.getpid()))
+    yield
+    assert set(descendants(os.getpid())) <= before
 
 
 def of(findings: list[Finding], check: Check) -> Finding:

@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doctor.patients import examined, healthy, of, one
-from processes import descendants
+from doctor.patients import examined, healthy, leaving_nothing, of, one
 from sshd import HOST, Sshd
 
 from slurmscope.doctor.finding import Check, Status
@@ -28,20 +26,14 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 
 def test_a_login_node_that_lets_us_in(sshd: Sshd, tmp_path: Path) -> None:
-    findings = examined(one(ssh=HOST, ssh_config=str(sshd.config), bin_dir=str(healthy(tmp_path / "bin"))))
+    with leaving_nothing():
+        findings = examined(one(ssh=HOST, ssh_config=str(sshd.config), bin_dir=str(healthy(tmp_path / "bin"))))
+        assert sshd.idle()
     found = of(findings, Check.SSH)
     assert found.status is Status.OK
     assert f"{HOST} lets us in and runs the probe, Python {platform.python_version()}" in found.message
     assert of(findings, Check.TEXT).message.startswith("all 11 parts")
     assert of(findings, Check.COMMANDS).status is of(findings, Check.VERSIONS).status is Status.OK
-    assert sshd.idle()
-    assert list(descendants(os.getpid())) == sshd_only(sshd)
-
-
-def sshd_only(sshd: Sshd) -> list[int]:
-    """What the test itself has started."""
-    assert sshd._process is not None
-    return [sshd._process.pid]
 
 
 def test_a_login_node_that_refuses_our_key(sshd: Sshd, tmp_path: Path) -> None:

@@ -5,16 +5,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 
 from slurmscope.config import Config
-from slurmscope.doctor import cluster, cures, host, services
+from slurmscope.doctor import accounting, cluster, cures, host, kept, sent, services
 from slurmscope.doctor.answers import PING, Answers, interview, recall
 from slurmscope.doctor.finding import HOST, Chart, Check, Finding, Made
-from slurmscope.settings import Cluster
+from slurmscope.settings import Cluster, Settings
 from slurmscope.slurm.bundle import Bundle
+
+# what is kept and sent; each by itself, for a server that does not answer takes its time
+_KEPT_AND_SENT: Sequence[tuple[Check, Callable[[Chart, Settings], Awaitable[None]]]] = (
+    (Check.STORE, kept.store),
+    (Check.SPOOL, kept.spools),
+    (Check.ELASTICSEARCH, sent.elasticsearch),
+    (Check.CLOUDWATCH, sent.cloudwatch),
+    (Check.PUSHGATEWAY, sent.pushgateway),
+)
 
 
 async def examine(config: Config, made: Made = lambda finding: None) -> list[Finding]:
@@ -27,14 +36,17 @@ async def examine(config: Config, made: Made = lambda finding: None) -> list[Fin
         services.tls(chart, settings)
     with _told(chart, Check.LISTEN):
         await services.listen(chart, settings)
-    examined = await asyncio.gather(*(_examined(one, made) for one in settings.read))
+    beside, examined = await asyncio.gather(
+        asyncio.gather(*(_looked(check, look, settings, made) for check, look in _KEPT_AND_SENT)),
+        asyncio.gather(*(_examined(one, settings, made) for one in settings.read)),
+    )
     known = [answers for _, answers in examined if answers is not None]
     with _told(chart, Check.SAME_CLUSTER):
         _alike(chart, known)
     with _told(chart, Check.PROMETHEUS):
         names = [answers.name for answers in known if answers.best("jobs") is not None]
         await services.prometheus(chart, settings, names)
-    return [finding for one in (chart, *(chart for chart, _ in examined)) for finding in one.findings]
+    return [finding for one in (chart, *beside, *(chart for chart, _ in examined)) for finding in one.findings]
 
 
 async def examine_recording(bundle: Bundle) -> list[Finding]:
@@ -46,7 +58,16 @@ async def examine_recording(bundle: Bundle) -> list[Finding]:
     return chart.findings
 
 
-async def _examined(one: Cluster, made: Made) -> tuple[Chart, Answers | None]:
+async def _looked(
+    check: Check, look: Callable[[Chart, Settings], Awaitable[None]], settings: Settings, made: Made
+) -> Chart:
+    chart = Chart(HOST, made)
+    with _told(chart, check):
+        await look(chart, settings)
+    return chart
+
+
+async def _examined(one: Cluster, settings: Settings, made: Made) -> tuple[Chart, Answers | None]:
     chart = Chart(one.slurm.cluster or "without a name", made, [one.slurm.rest_token])
     answers = None
     with _told(chart, Check.SLURMCTLD):
@@ -54,6 +75,9 @@ async def _examined(one: Cluster, made: Made) -> tuple[Chart, Answers | None]:
         chart.subject = answers.name
         chart.secrets.add(answers.token)
         cluster.look(chart, answers)
+    if answers is not None:
+        with _told(chart, Check.ACCOUNTING):
+            await accounting.look(chart, one, settings, answers)
     return chart, answers
 
 

@@ -49,6 +49,12 @@ class Check(StrEnum):
     JOB_ACCOUNTING = "job-accounting"
     CLOCK = "clock"
     SAME_CLUSTER = "same-cluster"
+    STORE = "store"
+    ACCOUNTING = "accounting"
+    SPOOL = "spool"
+    ELASTICSEARCH = "elasticsearch"
+    CLOUDWATCH = "cloudwatch"
+    PUSHGATEWAY = "pushgateway"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -60,6 +66,15 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 Made = Callable[[Finding], None]
+
+
+class Wrong(Exception):
+    """Raised by a look that ends here: what is wrong, and what to do."""
+
+    def __init__(self, words: str, next_step: str, status: Status = Status.FAILED) -> None:
+        super().__init__(words)
+        self.next_step = next_step
+        self.status = status
 
 
 def exit_status(findings: Iterable[Finding]) -> int:
@@ -94,6 +109,9 @@ class Chart:
         self.findings.append(finding)
         self._made(finding)
 
+    def wrong(self, check: Check, wrong: Wrong) -> None:
+        self.add(check, wrong.status, str(wrong), wrong.next_step)
+
     def _clean(self, words: str) -> str:
         """One line that a terminal can be given. Others' words are in it, which may be anything, even our token."""
         for secret in filter(None, self.secrets):
@@ -103,3 +121,14 @@ class Chart:
 
 def amount(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def span(seconds: float) -> str:
+    for size, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return amount(int(seconds // size), word)
+    return amount(int(seconds), "second")
+
+
+def mebibytes(size: float) -> str:
+    return f"{size / (1 << 20):,.{0 if size >= 10 << 20 else 1}f} MiB"

@@ -10,7 +10,7 @@ import msgspec
 
 from slurmscope.doctor import cures
 from slurmscope.doctor.answers import Answer, Answers
-from slurmscope.doctor.finding import Chart, Check, Status, amount
+from slurmscope.doctor.finding import Chart, Check, Status, amount, span
 from slurmscope.model import Config
 from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
@@ -190,18 +190,11 @@ def _token(chart: Chart, answers: Answers) -> None:
     elif left is None:
         chart.ok(Check.TOKEN, f"{whose}, without an end")
     elif left <= 0:
-        chart.failed(Check.TOKEN, f"{whose}, expired {_span(-left)} ago", _renewal(answers))
+        chart.failed(Check.TOKEN, f"{whose}, expired {span(-left)} ago", _renewal(answers))
     elif left < _DAY and not renewable:
-        chart.warning(Check.TOKEN, f"{whose}, expires in {_span(left)}, and nothing renews it", _renewal(answers))
+        chart.warning(Check.TOKEN, f"{whose}, expires in {span(left)}, and nothing renews it", _renewal(answers))
     else:
-        chart.ok(Check.TOKEN, f"{whose}, expires in {_span(left)}" + (f", {renewed}" if renewable else ""))
-
-
-def _span(seconds: float) -> str:
-    for size, word in ((_DAY, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= 2 * size:
-            return amount(int(seconds // size), word)
-    return amount(int(seconds), "second")
+        chart.ok(Check.TOKEN, f"{whose}, expires in {span(left)}" + (f", {renewed}" if renewable else ""))
 
 
 def _renewal(answers: Answers) -> str:
