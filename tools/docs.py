@@ -99,7 +99,8 @@ def commands_page() -> str:
         + ". `{field}` and `{end}` are marks that are random for each run. What each way costs is in "
         "[ways.md](ways.md).\n",
         "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour, *asked* "
-        "only by `slurmscope capture`. `slurmscope doctor` besides runs each command with `--version`.\n",
+        "every `accounting.interval` (300 s) where history is kept ([stores.md](stores.md)), and by `import`, "
+        "`capture` and `doctor`. `slurmscope doctor` besides runs each command with `--version`.\n",
         "## By text\n",
     ]
     for one in BY_WAY[TEXT].values():
