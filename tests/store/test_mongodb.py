@@ -98,13 +98,13 @@ def test_a_writer_may_die_over_a_journal_of_several_documents(mongodb_url: str, 
 
 def dies(url: str, commands: int, news: list[Life], *, done: bool, rebuild: bool) -> bool:
     """Lets a writer die after so many commands, if it needs more, and looks at what the next one makes of it."""
-    cluster = f"c{commands}"
-    direct, cut = MongoStore(url, named(url), lease_seconds=SHORT), Cut(url)
+    cluster, database = "alpha", f"{named(url)}_{commands}"
+    direct, cut = MongoStore(url, database, lease_seconds=SHORT), Cut(url)
     record(direct, cluster, BEFORE, rebuild=False)
     with direct.writing(cluster) as writer:
         writer.put_nodes([kept("n2", cluster)])
     old = whole(direct, cluster)
-    dying = MongoStore(cut.url, named(url), lease_seconds=SHORT)
+    dying = MongoStore(cut.url, database, lease_seconds=SHORT)
     cut.after(commands, done=done)
     with suppress(Unreachable):
         record(dying, cluster, news, rebuild=rebuild)
