@@ -26,6 +26,7 @@ from slurmscope.store.copy import copy, differences
 from slurmscope.store.protocol import Store, StoreError
 from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table
 
+_RECENT = 3600
 _AGO = re.compile(r"(\d+)([dhw])")
 _UNITS = {"h": 3600, "d": DAY, "w": 7 * DAY}
 
@@ -88,9 +89,8 @@ def import_command(
     if as_json:
         show_json(done)
         return
-    if not done.of:
-        show("all of that time has been read before; --again reads it again")
-        return
+    if done.of < _RECENT:
+        show("all of that time had been read but the last minutes; --again reads it again")
     more = f", {done.skipped:,} rows could not be read" if done.skipped else ""
     show(f"{done.jobs:,} records of {done.of / DAY:,.1f} days, {done.changed:,} jobs new or changed{more}")
 
@@ -220,7 +220,14 @@ def backup(file: Path, path: Path | None) -> None:
 
 
 @store_group.command()
-@click.option("--to", "target", required=True, metavar="URL", help="sqlite:/path/to/file.db or mongodb://…")
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="URL",
+    envvar="SLURMSCOPE_MIGRATE_TO",
+    help="sqlite:/path/to/file.db or mongodb://…; a password is better given by $SLURMSCOPE_MIGRATE_TO.",
+)
 @config_option
 def migrate(target: str, path: Path | None) -> None:
     """Copy the store into another one, and check that they are the same.

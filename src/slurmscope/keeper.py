@@ -26,15 +26,17 @@ from slurmscope.slurm.source import Source, SourceError
 from slurmscope.slurm.transport import TransportError
 from slurmscope.store import place
 from slurmscope.store.accountant import DAY, Accountant
-from slurmscope.store.protocol import KINDS, NodeChange, Store, StoreError
-from slurmscope.store.recorder import Changes, Recorder
+from slurmscope.store.protocol import KINDS, NodeChange, Store, StoreError, Unreachable
+from slurmscope.store.recorder import Changes, Recorder, give_up
 from slurmscope.worker import compute
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_AWAY = "the store cannot be used; what is seen waits in memory"
 _RETRY = 15.0  # seconds before a store that failed is tried again without news
-_FORGET_EVERY = 3600.0
+_FORGET_EVERY = _GIVE_UP_EVERY = 3600.0
+_PATIENCE = 7 * DAY  # for the accounting to tell of a job that is in no queue any more
 _HAND_ON_SECONDS = 120.0
 
 
@@ -61,6 +63,16 @@ class Archive:
         self._thread = ThreadPoolExecutor(1, "store")
         self._store: Store | None = None
 
+    async def open(self) -> None:
+        """A store that is away now may come back; one that can never be used so raises StoreError."""
+        quiet, self._quiet = self._quiet, True
+        try:
+            await self.call(lambda store: None)
+        except Unreachable as error:
+            log.error(_AWAY, extra=fields(error=str(error)))
+        finally:
+            self._quiet = quiet
+
     async def call(self, work: Callable[[Store], T]) -> T:
         """Raises StoreError; what fails is logged once."""
         started = time.monotonic()
@@ -69,7 +81,7 @@ class Archive:
         except StoreError as error:
             self.tally.failures += 1
             if str(error) != self.error and not self._quiet:
-                log.error("the store cannot be used; what is seen waits in memory", extra=fields(error=str(error)))
+                log.error(_AWAY, extra=fields(error=str(error)))
             self.error = str(error)
             raise
         finally:
@@ -142,6 +154,7 @@ class Keeper:
         """Writes, and reads the accounting, until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_on())
+            tasks.create_task(self._give_up_on())
             if self._accounting.enabled:
                 tasks.create_task(self._account_on())
 
@@ -182,6 +195,23 @@ class Keeper:
             except Exception:  # a fault of ours must not end the service
                 log.exception("the accounting could not be read")
             await asyncio.sleep(self._accounting.interval)
+
+    async def _give_up_on(self) -> None:
+        """Closes lives that are lost. As long as somebody may tell how they ended, that is waited for."""
+        await self._named.wait()
+        while True:
+            await asyncio.sleep(_GIVE_UP_EVERY)
+            try:
+                await self._archive.call(self._give_up)
+            except StoreError:
+                pass  # which is told already
+            except Exception:  # a fault of ours must not end the service
+                log.exception("lost jobs could not be closed")
+
+    def _give_up(self, store: Store) -> None:
+        now = int(self._clock())
+        patience = _PATIENCE if self._accounting.enabled else 0
+        give_up(store, self.cluster, now - patience, now, self._hand_on)
 
     def _complain(self, error: str) -> None:
         """Once for each reason, and once when it is over."""

@@ -46,6 +46,14 @@ _LOOPBACK = ("127.", "::1", "localhost")
 class ServeError(Exception):
     """The server cannot start; the message says why and what to do."""
 
+    status = 1
+
+
+class WrongSetting(ServeError):
+    """… and to start it again would not help."""
+
+    status = 2
+
 
 Listener = Callable[[Snapshot, frozenset[str]], Awaitable[None]]
 
@@ -174,7 +182,7 @@ async def serve(
     except UpkeepError as error:
         for sock in sockets:
             sock.close()
-        raise ServeError(str(error)) from error
+        raise WrongSetting(str(error)) from error
     url = _url(settings, sockets[0])
     _warn_if_open(settings)
     # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a

@@ -58,7 +58,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return asyncio.run(until_signalled())
-    except (ServeError, StoreError, bundles.BundleError) as error:
+    except ServeError as error:
+        fail(str(error), error.status)
+    except (StoreError, bundles.BundleError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
@@ -92,6 +94,8 @@ def printable(text: str) -> str:
 
 def named(settings: Settings, name: str | None) -> Cluster:
     there = {one.slurm.cluster: one for one in settings.read}
+    if name is not None and not any(there):
+        fail("--cluster: the settings name no cluster ([clusters.NAME], slurm.cluster): leave it out", 2)
     if name is None and len(there) == 1:
         return settings.read[0]
     if name not in there:
@@ -100,7 +104,7 @@ def named(settings: Settings, name: str | None) -> Cluster:
 
 
 def show_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    table = Table(*head, box=None, pad_edge=False)
+    table = Table(*head, box=None, pad_edge=False, show_header=any(head))
     for row in rows:
         table.add_row(*row)
     out = io.StringIO()

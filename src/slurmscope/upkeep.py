@@ -17,7 +17,7 @@ from slurmscope.settings import Settings
 from slurmscope.sinks.sink import Sink, SinkError
 from slurmscope.slurm.source import Source
 from slurmscope.store import place
-from slurmscope.store.protocol import StoreError, Unreachable
+from slurmscope.store.protocol import StoreError
 
 
 class UpkeepError(Exception):
@@ -53,7 +53,11 @@ class Upkeep:
         except SinkError as error:
             raise UpkeepError(str(error)) from error
         if archive is not None:
-            await _open(archive)
+            try:
+                await archive.open()
+            except StoreError as error:
+                await archive.close()
+                raise UpkeepError(str(error)) from error
             for one in clusters:
                 keeper = Keeper(archive, one.source, settings.accounting, takers)
                 upkeep.keepers.append(keeper)
@@ -122,14 +126,3 @@ class Upkeep:
         await asyncio.gather(*(sink.close() for sink in self.sinks), return_exceptions=True)
         if self.archive is not None:
             await self.archive.close()
-
-
-async def _open(archive: Archive) -> None:
-    """A store that is away now may come back; one that can never be used is a mistake to be told at once."""
-    try:
-        await archive.call(lambda store: None)
-    except Unreachable:
-        pass
-    except StoreError as error:
-        await archive.close()
-        raise UpkeepError(str(error)) from error

@@ -11,7 +11,7 @@ from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.people import Stream
 from slurmscope.demo.work import rhythm
 
-TAPER = 2 * HOUR  # nothing starts in the last hours, in which all that runs comes to its end
+TAPER = HOUR // 4  # nothing starts at the very end, in which all that runs comes to its own
 _MAINTENANCE = 2 * DAY
 _RUSHED = frozenset({"nlp", "vision", "robotics"})  # whose conference it is
 _RUSH = 2.6

@@ -40,7 +40,6 @@ _SHORTEST = 60
 _RECORDS = 30_000  # at a time, or so
 _LAG = 900  # seconds by which slurmdbd may be behind slurmctld without anything being wrong
 _LOOK_AGAIN = 3 * DAY  # each day, all of this is read again: slurmdbd may have been away, and have got news of it late
-_GIVE_UP = 7 * DAY
 
 
 class Progress(msgspec.Struct):
@@ -81,7 +80,6 @@ class Accountant:
         progress = await self.read(since, now, again=True)
         if now - self._looked_again >= DAY:
             self._looked_again = now
-        await self._call(lambda store: recorder.give_up(store, self._cluster, now - _GIVE_UP, now, self._hand_on))
         return progress
 
     def _lost_since(self, store: Store, now: int) -> list[int]:

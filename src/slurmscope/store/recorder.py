@@ -74,8 +74,12 @@ def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int, hand_on
         with store.writing(cluster) as writer:
             before = writer.lives({one.job.key for one in some})
             after = dict(before)
+            forgotten = store.forgotten()
             for one in some:
-                after[one.job.key] = lives.told(after.get(one.job.key), cluster, one, at)
+                key, end = one.job.key, one.job.end_time
+                # what was forgotten is in the sums of its days already, and would be counted again
+                if key in after or end is None or end >= forgotten:
+                    after[key] = lives.told(after.get(key), cluster, one, at)
             changed += _put(writer, before, after, hand_on)
     return changed
 

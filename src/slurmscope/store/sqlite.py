@@ -23,6 +23,7 @@ import msgspec
 from slurmscope.life import Life
 from slurmscope.model import Node
 from slurmscope.store import schema
+from slurmscope.store.private import make_private
 from slurmscope.store.protocol import (
     COARSE,
     FINE,
@@ -128,11 +129,10 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._writing = threading.RLock()
         self._shapes = Shapes()
-        if not self._path.parent.is_dir():
-            try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise Unreachable(f"{self.where}: its folder cannot be made: {error.strerror}") from error
+        try:
+            make_private(self._path)
+        except OSError as error:
+            raise Unreachable(f"{self.where}: cannot be made: {error.strerror}: {error.filename}") from error
         self._writer = self._connect(_WRITER_CACHE)
         try:
             self._migrate()
@@ -388,6 +388,7 @@ class SqliteStore:
         target, part = Path(path), Path(f"{path}.part")
         try:
             part.unlink(missing_ok=True)
+            make_private(part)
             copy = sqlite3.connect(part)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{path}: cannot be written: {error}") from error
