@@ -16,6 +16,7 @@ from slurmscope.doctor import files
 from slurmscope.doctor.finding import Chart, Check, Status, Wrong, amount, mebibytes, span
 from slurmscope.settings import Settings
 from slurmscope.store import place, schema
+from slurmscope.store.url import sqlite_path
 
 _MIB = 1 << 20
 _FULL = _MIB
@@ -56,14 +57,12 @@ def _mongodb(url: str) -> str:
 
 
 def _sqlite(url: str, setting: str) -> str:
-    scheme, _, path = url.partition(":")
-    if scheme != "sqlite" or not path.strip("/"):
+    file = sqlite_path(url)
+    if file is None:
         raise Wrong(
             "store.url names no store that is known",
             'set store.url = "sqlite:/path/to/file.db" or "mongodb://user:password@host/database", or leave it empty',
         )
-    # as place.py reads it: sqlite:///path is the same as sqlite:/path
-    file = Path(f"/{path.lstrip('/')}" if path.startswith("/") else path)
     where = f"sqlite:{file}"
     free = files.free_for(file, setting)
     room = f"make room in {file.parent}, or let {setting} name another place"

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import unquote
 
 from pymongo import MongoClient
 from pymongo.database import Database
@@ -18,28 +17,15 @@ from pymongo.errors import ConfigurationError, ConnectionFailure, OperationFailu
 from slurmscope.doctor.finding import Wrong
 from slurmscope.doctor.kept import last_job
 from slurmscope.store.documents import JOBS, META, ORDER
-from slurmscope.store.mongodb import DATABASE, MIGRATIONS
+from slurmscope.store.mongodb import MIGRATIONS
+from slurmscope.store.url import DOCTOR, MongoPlace
 
 _MILLISECONDS = 4000
-# A part of a password that was not percent-encoded may stand where a host should: then nothing of the URL is shown.
-_URL = re.compile(
-    r"(?P<scheme>[a-z+]+://)((?P<user>[^:/?@]*)(:[^/?@]*)?@)?(?P<hosts>[^/?@]+)(/(?P<path>[^?@]*))?(\?[^@]*)?"
-)
 _AUTHENTICATION, _OUT_OF_DISK = 18, 14031
 _UNAUTHORIZED = (13, 8000)
 
 
-class _Place:
-    """An URL for people: without a password, and without options, which may hold secrets too."""
-
-    def __init__(self, url: str) -> None:
-        found = _URL.fullmatch(url)
-        self.plain = found is not None
-        self.user = unquote(found["user"] or "") if found else ""
-        self.database = (found["path"] if found else "") or DATABASE
-        whose = f"{found['user']}@" if found and found["user"] else ""
-        self.words = f"{found['scheme']}{whose}{found['hosts']}/{self.database}" if found else "mongodb://…"
-
+class _Place(MongoPlace):
     def said(self, error: PyMongoError) -> str:
         """The first words: a driver goes on with all that it knows of the servers."""
         return re.split(r", Timeout:| \(configured timeouts:|, full error:", str(error))[0] if self.plain else "…"
@@ -87,7 +73,7 @@ def _looked(place: _Place, database: Database[dict[str, Any]]) -> str:
 
 def _write(place: _Place, database: Database[dict[str, Any]]) -> None:
     """Into a collection that is ours alone, and is gone after it."""
-    name = f"doctor_{secrets.token_hex(6)}"
+    name = f"{DOCTOR}{secrets.token_hex(6)}"
     database[name].insert_one({"_id": "tried"})
     try:
         database.drop_collection(name)

@@ -37,6 +37,7 @@ from slurmscope.store.protocol import (
     UsageSum,
 )
 from slurmscope.store.sqlite import SqliteStore
+from slurmscope.store.url import DATABASE, DOCTOR, MongoPlace
 from slurmscope.usage import AMOUNTS, DAY, KEYS, Amounts, Key
 
 try:
@@ -59,7 +60,6 @@ try:
 except ImportError as missing:
     raise StoreError(f"a store in MongoDB needs pymongo ({missing}): pip install 'slurmscope[mongodb]'") from missing
 
-DATABASE = "slurmscope"
 LEASE_SECONDS = 30.0
 _PAGE = 5000
 # What an URL may say otherwise. A batch is in the journal when most servers have it on disk.
@@ -87,20 +87,6 @@ MIGRATIONS: tuple[Callable[[Database[Document]], None], ...] = (_indexes,)
 # --- what may go wrong ------------------------------------------------------------------------------------------------
 
 
-# A part of a password that was not percent-encoded may stand where a host should: then nothing of the URL is shown.
-_URL = re.compile(r"(?P<scheme>[a-z+]+://)(?P<user>[^:/?@]*)(:[^/?@]*)?@(?P<hosts>[^/?@]+)(/(?P<path>[^?@]*))?(\?.*)?")
-_URL_WITHOUT_USER = re.compile(r"(?P<scheme>[a-z+]+://)(?P<hosts>[^/?@]+)(/(?P<path>[^?@]*))?(\?[^@]*)?")
-
-
-def _place(uri: str, database: str) -> str:
-    """An URL for people: without a password, and without options, which may hold secrets too."""
-    if found := _URL.fullmatch(uri):
-        return f"{found['scheme']}{found['user']}@{found['hosts']}/{database}"
-    if found := _URL_WITHOUT_USER.fullmatch(uri):
-        return f"{found['scheme']}{found['hosts']}/{database}"
-    return f"mongodb://…/{database}"
-
-
 @contextmanager
 def _told(where: str) -> Iterator[None]:
     """What the driver raises, as what a store raises."""
@@ -125,6 +111,8 @@ def _told(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: MongoDB cannot keep this: {error}") from None
     except PyMongoError as error:
         raise StoreError(f"{where}: {_said(error)}") from None
+    except OSError as error:  # a file that an option of the URL names: tlsCAFile, tlsCertificateKeyFile
+        raise StoreError(f"{where}: store.url names a file that cannot be used: {error}") from None
 
 
 def _said(error: PyMongoError) -> str:
@@ -154,13 +142,12 @@ def _refused(where: str, error: OperationFailure) -> StoreError:
 
 def open_mongodb(uri: str) -> MongoStore:
     """The database is that of the URL's path."""
-    found = _URL.fullmatch(uri) or _URL_WITHOUT_USER.fullmatch(uri)
-    return MongoStore(uri, (found and found["path"]) or DATABASE)
+    return MongoStore(uri, MongoPlace(uri).database)
 
 
 class MongoStore:
     def __init__(self, uri: str, database: str = DATABASE, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._where = _place(uri, database)
+        self._where = MongoPlace(uri, database).words
         self._lease_seconds = lease_seconds
         self._left: set[str] = set()
         given = {one.partition("=")[0].lower() for one in re.split("[?&]", uri)[1:]}
@@ -188,7 +175,7 @@ class MongoStore:
         meta = self._db[META]
         found = meta.find_one({"_id": "schema"})
         if found is None:
-            if self._db.list_collection_names():
+            if any(not name.startswith(DOCTOR) for name in self._db.list_collection_names()):
                 raise StoreError(f"{self._where}: is another program's database: let store.url name one of its own")
             meta.update_one({"_id": "schema"}, {"$setOnInsert": {"number": 0}}, upsert=True)
         number = found["number"] if found else 0

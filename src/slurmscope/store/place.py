@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slurmscope.settings import Store as Settings
 from slurmscope.store.protocol import Store, StoreError
+from slurmscope.store.url import sqlite_path
 
 NONE = "none"
 _FILE = "slurmscope.db"
@@ -38,16 +39,14 @@ def open_store(url: str, *, must_exist: bool = False) -> Store:
         from slurmscope.store.mongodb import open_mongodb  # noqa: PLC0415
 
         return open_mongodb(url)
-    scheme, colon, path = url.partition(":")
-    if scheme != "sqlite" or not colon or not path.strip("/"):
+    path = sqlite_path(url)
+    if path is None:
         raise StoreError(
-            f"{scheme + ':…' if colon else 'store.url'}: no store that is known; "
+            f"{url.partition(':')[0]}:…: no store that is known; "
             "`sqlite:/path/to/file.db` and `mongodb://user:password@host/database` are"
         )
     from slurmscope.store.sqlite import SqliteStore  # noqa: PLC0415 - for the same reason
 
-    # sqlite:///path, as others write it, means the same
-    place = Path(f"/{path.lstrip('/')}" if path.startswith("/") else path)
-    if must_exist and not place.exists():
-        raise StoreError(f"sqlite:{place}: is not there: `slurmscope serve` or `slurmscope import` makes it")
-    return SqliteStore(place)
+    if must_exist and not path.exists():
+        raise StoreError(f"sqlite:{path}: is not there: `slurmscope serve` or `slurmscope import` makes it")
+    return SqliteStore(path)
