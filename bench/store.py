@@ -12,6 +12,7 @@ making or merging anything. Ratios to those are what holds on other machines.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import random
 import resource
 import shutil
@@ -22,11 +23,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
+from slurmscope.keeper import Archive
 from slurmscope.life import Accounted, Step
 from slurmscope.model import Job, Node, Part, Snapshot
-from slurmscope.slurm import probe
+from slurmscope.slurm import aside, probe
+from slurmscope.slurm.commands import BY_PART
 from slurmscope.slurm.history import parse_history
+from slurmscope.slurm.source import Costs, Reading, Window
 from slurmscope.slurm.text import Marks
+from slurmscope.slurm.transport import Output
+from slurmscope.store.accountant import Accountant
 from slurmscope.store.protocol import Lives, UsageAsked
 from slurmscope.store.recorder import Recorder, tell
 from slurmscope.store.sqlite import SqliteStore
@@ -35,6 +41,7 @@ CLUSTER = "bench"
 DAY = 86400
 END = 1_790_000_000
 YEARS = 3
+DAYS = 10
 POLL = 20_000
 USERS, ACCOUNTS = 800, 120
 PARTITIONS = ("main", "long", "gpu", "debug")
@@ -42,10 +49,10 @@ STATES = ("COMPLETED",) * 15 + ("FAILED",) * 2 + ("CANCELLED", "TIMEOUT", "OUT_O
 MARKS = Marks("@Xq3vTz", "@end")
 
 
-def jobs(count: int) -> Iterator[Job]:
-    """Jobs of three years, in the order of their submission."""
+def jobs(count: int, days: int = YEARS * 365) -> Iterator[Job]:
+    """Jobs of so many days, in the order of their submission."""
     chance = random.Random(7)
-    begin = END - YEARS * 365 * DAY
+    begin = END - days * DAY
     for at in range(count):
         submit = begin + (END - begin) * at // count
         user = min(int(chance.expovariate(1) * USERS / 6), USERS - 1)
@@ -147,25 +154,48 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
+class Sacct:
+    """A source that answers as sacct would, a tenth of the text for each day that is asked for."""
+
+    def __init__(self, found: list[Accounted]) -> None:
+        self.costs: Costs = {}
+        self.fallbacks: dict[tuple[str, str], int] = {}
+        size = len(found) // DAYS
+        self._texts = [text(found[at : at + size]) for at in range(0, len(found), size)]
+
+    async def read(self, part: str, window: Window | None = None) -> Reading:
+        # as a Way does it
+        parsed = await aside.parse(BY_PART["history"], Output(self._texts.pop(), MARKS))
+        return Reading(parsed.value, "text:sacct")
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
 def reading(folder: Path) -> None:
     """From text to the store."""
-    count = 50_000
-    found = [accounted(job) for job in jobs(count)]
-    data = text(found)
+    count = 300_000  # what an import asks for at a time, ten times
+    found = [accounted(job) for job in jobs(count, days=DAYS)]
+    data = text(found[: count // 6])
+    part = count // 6
     bare = min(timed(lambda: data.decode().split(MARKS.field)) for _ in range(3))
     parse = min(timed(lambda: parse_history(data, MARKS)) for _ in range(3))
-    store = SqliteStore(folder / "reading.db")
+    print(f"accounting, jobs with 2 steps each, {len(data) / part:,.0f} bytes of text a job")
+    print(f"  read                 {part / parse:9,.0f} jobs/s   {parse / bare:5.1f} x splitting the text")
 
-    def whole() -> None:
-        tell(store, CLUSTER, parse_history(data, MARKS).value, END)
+    async def imported(name: str) -> float:
+        archive = Archive(f"sqlite:{folder / 'reading.db'}")
+        source = Sacct(found)
+        started = time.perf_counter()
+        done = await Accountant(source, CLUSTER, archive.call).read(END - DAYS * DAY, END, again=True)
+        took = time.perf_counter() - started
+        assert done.jobs == count, done
+        await archive.close()
+        print(f"  {name:21}{count / took:9,.0f} jobs/s   {took / count / (parse / part):5.1f} x reading")
+        return took
 
-    both = timed(whole)
-    again = timed(whole)
-    store.close()
-    print(f"accounting, {count:,} jobs with 2 steps each, {len(data) / 1e6:.0f} MB of text")
-    print(f"  read                 {count / parse:9,.0f} jobs/s   {parse / bare:5.1f} x splitting the text")
-    print(f"  read and kept        {count / both:9,.0f} jobs/s   {both / parse:5.1f} x reading")
-    print(f"  again, nothing new   {count / again:9,.0f} jobs/s   {again / parse:5.1f} x reading")
+    asyncio.run(imported("imported"))
+    asyncio.run(imported("again, nothing new"))
 
 
 def filled(store: SqliteStore, count: int) -> float:

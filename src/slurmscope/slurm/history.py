@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from sys import intern
-from typing import Any
+from typing import Any, NamedTuple
 
 from slurmscope.life import Accounted, Step
 from slurmscope.model import Job
@@ -15,8 +16,27 @@ from slurmscope.slurm.text import Malformed, Marks, Parsed, decode
 from slurmscope.slurm.values import MINUTE, epoch, number, text
 
 
-def job_of(fields: Mapping[str, str], amounts: Mapping[str, int]) -> Job:
-    """A record of sacct by its own names of fields; `amounts` are the TRES that the job holds, or asked for."""
+class Held(NamedTuple):
+    """What a job or a step holds, or asked for."""
+
+    cpus: int
+    memory: int | None
+    nodes: int | None
+    gpus: dict[str, int]
+
+
+def held_of(amounts: Mapping[str, int]) -> Held:
+    return Held(amounts["cpu"], amounts.get("mem"), amounts.get("node"), values.gpus_of_tres(dict(amounts)))
+
+
+@lru_cache(8192)
+def _held(tres: str) -> Held:
+    """Most jobs ask for what others have asked for before."""
+    return held_of(values.tres(tres))
+
+
+def job_of(fields: Mapping[str, str], held: Held) -> Job:
+    """A record of sacct by its own names of fields."""
     array, spec = values.job_id(fields["JobID"])
     limit = number(fields["TimelimitRaw"]) if fields["TimelimitRaw"] != "Partition_Limit" else None
     return Job(
@@ -37,10 +57,10 @@ def job_of(fields: Mapping[str, str], amounts: Mapping[str, int]) -> Job:
         start_time=epoch(fields["Start"]),
         end_time=epoch(fields["End"]),
         time_limit=None if limit is None else limit * MINUTE,
-        cpus=amounts["cpu"],
-        memory=amounts.get("mem"),
-        gpus=values.gpus_of_tres(dict(amounts)),
-        nodes=amounts.get("node", 0),
+        cpus=held.cpus,
+        memory=held.memory,
+        gpus=held.gpus,
+        nodes=held.nodes or 0,
         node_list=intern(text(fields["NodeList"]) or ""),
         reservation=text(fields["Reservation"]),
         dependency=None,
@@ -61,8 +81,11 @@ def accounted(
     cancelled_by: str | None,
 ) -> Accounted:
     """What both dialects tell, put together. slurmdbd has no sum of energy, and not always one of CPU time."""
-    energy = sum(step.energy or 0 for step in steps)
-    used = cpu_seconds or sum(step.cpu_seconds or 0 for step in steps)
+    energy, used = 0, cpu_seconds or 0.0
+    for step in steps:
+        energy += step.energy or 0
+        if cpu_seconds is None:
+            used += step.cpu_seconds or 0.0
     return Accounted(
         job=job,
         steps=steps,
@@ -92,7 +115,7 @@ _MOST, _IN, _OUT = (_AT[name] for name in ("TRESUsageInMax", "TRESUsageInTot", "
 
 def _step(row: list[str], id_: str) -> Step:
     """Most of all rows are steps, and so this is in a hurry."""
-    held = values.tres(row[_HELD])
+    held = _held(row[_HELD]) if row[_HELD] else None
     used, read = values.used_bytes(row[_IN])
     most = used if row[_MOST] == row[_IN] else values.used_bytes(row[_MOST])[0]
     energy, tasks = row[_ENERGY], row[_TASKS]
@@ -103,9 +126,9 @@ def _step(row: list[str], id_: str) -> Step:
         intern(row[_EXIT]) or None,
         epoch(row[_START]),
         epoch(row[_END]),
-        held.get("node"),
+        held and held.nodes,
         number(tasks),
-        held.get("cpu"),
+        held and held.cpus,
         _seconds(row[_CPU]),
         most,
         used,
@@ -118,7 +141,7 @@ def _step(row: list[str], id_: str) -> Step:
 def _allocation(row: dict[str, str], steps: tuple[Step, ...]) -> Accounted:
     _, _, who = row["State"].partition(" by ")
     return accounted(
-        job_of(row, values.tres(row["AllocTRES"] or row["ReqTRES"])),
+        job_of(row, _held(row["AllocTRES"] or row["ReqTRES"])),
         steps,
         values.duration(row["Suspended"]),
         _seconds(row["TotalCPU"]),

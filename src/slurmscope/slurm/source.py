@@ -16,7 +16,9 @@ import msgspec
 
 from slurmscope.logs import Once, fields
 from slurmscope.model import Cost
+from slurmscope.slurm import aside
 from slurmscope.slurm.commands import BY_WAY, REST, Command
+from slurmscope.slurm.text import Parsed
 from slurmscope.slurm.transport import Output, Transport
 from slurmscope.worker import compute
 
@@ -110,8 +112,11 @@ class Way:
         if output.warnings:
             self._warn_once("a command warned", command=command.program, warning=output.warnings)
         try:
-            # in a thread, so that pages are served while a long queue is read
-            parsed = await compute(command.parse, output.data, output.marks, self._memos.get(part, {}))
+            if aside.suits(command, output):
+                parsed: Parsed[Any] = await aside.parse(command, output)
+            else:
+                # in a thread, so that pages are served while a long queue is read
+                parsed = await compute(command.parse, output.data, output.marks, self._memos.get(part, {}))
         except (ValueError, ArithmeticError, LookupError) as error:
             raise SourceError(f"{' '.join(argv[:3])} answered something else: {error}") from error
         self._memos[part] = parsed.memo

@@ -210,7 +210,7 @@ def _accounted(found: _Record) -> Accounted:
         "ExitCode": _exit_code(found.exit_code) or "",
     }
     return history.accounted(
-        history.job_of(fields, _amounts(found.tres.allocated) or _amounts(found.tres.requested)),
+        history.job_of(fields, history.held_of(_amounts(found.tres.allocated) or _amounts(found.tres.requested))),
         tuple(_step(one) for one in found.steps),
         whole(found.time.suspended),
         _seconds(found.time.total),
