@@ -32,7 +32,7 @@ from slurmscope.store.protocol import (
 )
 
 _MOST_WAITING = 500_000  # observations that are kept for a store that is away
-_AT_ONCE = 5000  # lives in a transaction: others can write between two
+_AT_ONCE = 2000  # lives in a transaction: others can write between two, and they take memory
 _NODES_EVERY = 300  # seconds after which a node's numbers are written again
 _UP_STATES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
 # Flags that come and go with jobs, or are there from the start.
@@ -40,6 +40,10 @@ _PASSING_FLAGS = frozenset({"COMPLETING", "PLANNED", "CLOUD", "DYNAMIC_FUTURE", 
 _FINER = {MIDDLE: FINE, COARSE: MIDDLE}
 _EVER = 1 << 31  # a day that never comes
 _LOOK_BACK = 86400  # how far back totals are thinned after a stop
+
+
+Condition = tuple[str, frozenset[str], str | None, str | None]
+_WELL: Condition = ("UP", frozenset(), None, None)
 
 
 class Changes(msgspec.Struct):
@@ -64,6 +68,14 @@ HandOn = Callable[[Changes], None]
 
 def nobody(changes: Changes) -> None:
     """Nobody else wants to know."""
+
+
+class _Kept(msgspec.Struct, frozen=True, gc=False):
+    """What is to be known of a node that the store has."""
+
+    condition: Condition
+    time: int
+    since: int
 
 
 def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int, hand_on: HandOn = nobody) -> int:
@@ -161,7 +173,7 @@ class Recorder:
         self._sights: deque[_Sight] = deque()
         self._nodes: dict[str, Node] | None = None  # of the last poll that is not written yet
         self._nodes_at = 0
-        self._kept: dict[str, KeptNode] | None = None  # as the store has them; None: not asked yet
+        self._kept: dict[str, _Kept] | None = None  # as the store has them; None: not asked yet
         self._points: deque[Point] = deque(maxlen=_MOST_WAITING)
         self._thinned: dict[int, int] = {}  # by step: until when
         self._counted = 0  # when running jobs were last noticed for usage
@@ -263,15 +275,19 @@ class Recorder:
         assert self._nodes is not None
         at, cluster = self._nodes_at, self._cluster
         if self._kept is None:
-            self._kept = {one.node.name: one for one in store.nodes(cluster)}
+            self._kept = {
+                one.node.name: _Kept(_condition(one.node), one.time, one.since) for one in store.nodes(cluster)
+            }
         kept, new, turns = self._kept, [], []
+        after: dict[str, _Kept] = {}
         for name, node in self._nodes.items():
-            before = kept.get(name)
-            turned = before is None or _condition(before.node) != _condition(node)
+            condition, before = _condition(node), kept.get(name)
+            turned = before is None or before.condition != condition
             if turned:
                 turns.append(_turn(cluster, node, at))
             if before is None or turned or at - before.time >= _NODES_EVERY:
-                new.append(KeptNode(cluster, node, at, at if before is None or turned else before.since))
+                after[name] = _Kept(condition, at, at if before is None or turned else before.since)
+                new.append(KeptNode(cluster, node, at, after[name].since))
         lost = kept.keys() - self._nodes.keys()
         turns += [NodeChange(cluster, name, at, "", (), None, None, None) for name in sorted(lost)]
         if new or lost:
@@ -280,7 +296,7 @@ class Recorder:
                 writer.drop_nodes(lost)
                 writer.add_node_changes(turns)
                 hand_on(Changes([], new, turns))
-        kept.update({one.node.name: one for one in new})
+        kept.update(after)
         for name in lost:
             del kept[name]
         self._nodes = None
@@ -317,9 +333,11 @@ def _substance(job: Job) -> Job:
     return replace(job, priority=None, start_time=None, end_time=None) if job.waiting else job
 
 
-def _condition(node: Node) -> tuple[str, frozenset[str], str | None, str | None]:
+def _condition(node: Node) -> Condition:
     state = "UP" if node.state in _UP_STATES else node.state
-    return state, node.flags - _PASSING_FLAGS, node.reason, node.reason_user
+    # most have no flag that counts, and share what says so
+    flags = node.flags - _PASSING_FLAGS if node.flags else node.flags
+    return _WELL if state == "UP" and not flags and not node.reason else (state, flags, node.reason, node.reason_user)
 
 
 def _turn(cluster: str, node: Node, at: int) -> NodeChange:

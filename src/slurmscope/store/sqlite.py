@@ -51,7 +51,7 @@ T = TypeVar("T")
 _BUSY_SECONDS = 60  # for another process to end its writing
 _AT_ONCE = 400  # keys in a query; SQLite takes 32766 variables
 _BATCH = 5000
-_WRITER_CACHE, _READER_CACHE = 16384, 4096  # KiB: pages that are written again and again are those of the indexes' ends
+_WRITER_CACHE, _READER_CACHE = 8192, 2048  # KiB: pages that are written again and again are those of the indexes' ends
 _PAGES = 2000  # of a backup, between which others may write
 
 _encode = msgspec.msgpack.Encoder().encode
