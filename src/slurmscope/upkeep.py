@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Protocol
 
 from slurmscope import logs
@@ -32,6 +32,18 @@ class Cluster(Protocol):
 
     @property
     def listeners(self) -> list[Callable[[Snapshot, frozenset[str]], Awaitable[None]]]: ...
+
+
+class _Beside:
+    """A listener that keeps no poll waiting: while the last is not taken yet, what is new is passed over."""
+
+    def __init__(self, take: Callable[[Snapshot], Coroutine[None, None, None]]) -> None:
+        self._take = take
+        self._task: asyncio.Task[None] | None = None
+
+    async def listen(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._take(snapshot))
 
 
 class Upkeep:
@@ -81,11 +93,8 @@ class Upkeep:
             cloudwatch = CloudWatchSink(settings.cloudwatch, folder)
             self.sinks.append(cloudwatch)
 
-            async def measured(snapshot: Snapshot, fresh: frozenset[str]) -> None:
-                await cloudwatch.take(snapshot)
-
             for one in clusters:
-                one.listeners.append(measured)
+                one.listeners.append(_Beside(cloudwatch.take).listen)
         if settings.pushgateway.url:
             from slurmscope.sinks.pushgateway import PushgatewaySink  # noqa: PLC0415
 
