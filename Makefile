@@ -26,9 +26,10 @@ test: check  ## every test that can run here, a real Slurm among them; says what
 test-matrix: setup  ## the tests against a real Slurm 22.05, 24.11 and 26.05
 	SLURMSCOPE_LAB_GENERATIONS=$${SLURMSCOPE_LAB_GENERATIONS:-all} $(PYTHON) -m pytest -rs tests/lab
 
-bench: setup  ## what a collection costs on a large controller, and the ways in, as ratios (root on Debian)
+bench: setup  ## what a collection costs on a large controller, the ways in, and history, as ratios (root on Debian)
 	$(PYTHON) bench/run.py
 	$(PYTHON) bench/ways.py
+	$(PYTHON) bench/store.py
 
 docs: setup  ## write the parts of docs/ that are made from the tables in the code
 	$(PYTHON) tools/docs.py

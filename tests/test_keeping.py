@@ -9,7 +9,7 @@ import os
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,18 +70,6 @@ def command(folder: Path, *arguments: str, url: str = "", **environment: str) ->
     assert "Traceback" not in done.stderr
     assert PASSWORD not in done.stderr + done.stdout
     return done
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that is soon full."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
 
 
 # --- serve ------------------------------------------------------------------------------------------------------------

@@ -190,17 +190,6 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         Spool(tmp_path / "file" / "sink.db", MANY)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
 def test_a_full_disk(small_disk: Path) -> None:
     spool = Spool(small_disk / "sink.db", MANY)
     spool.add([b"first"])
