@@ -177,7 +177,7 @@ def test_import_and_the_store(tmp_path: Path) -> None:
     read = json.loads(done.stdout)
     assert read["jobs"] == 2 * read["changed"], "two windows, and the recording answers both with the same"
     said = command(tmp_path, "import", "--since", "2d", url=url).stdout
-    assert ", 0 jobs new or changed" in said
+    assert ": 0 jobs new or changed" in said
     stats = json.loads(command(tmp_path, "store", "stats", "--json", url=url).stdout)
     assert stats["counts"]["jobs"] == read["changed"]
     assert command(tmp_path, "store", "check", url=url).stdout == "all is well\n"
@@ -211,12 +211,72 @@ def test_from_sqlite_to_mongodb_and_back(tmp_path: Path, mongodb: Server) -> Non
     assert one == other
 
 
+def test_a_backup_replaces_nothing_but_an_older_one(tmp_path: Path) -> None:
+    store = tmp_path / "history.db"
+    url = f"sqlite:{store}"
+    command(tmp_path, "import", "--since", "2d", url=url)
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    (tmp_path / "link.db").symlink_to(store)
+    open_store = SqliteStore(store)  # with its log beside it
+    for target, said in (
+        (store, "is the store itself"),
+        (tmp_path / "link.db", "is the store itself"),
+        (tmp_path / "history.db-wal", "is the store itself"),
+        (precious, "is no older backup"),
+        (Path("/dev/null"), "is no file"),
+        (tmp_path / "nowhere" / "b.db", "its folder is not there"),
+        (Path(f"sqlite:{tmp_path}/b.db"), "and no URL"),
+    ):
+        done = command(tmp_path, "store", "backup", str(target), url=url)
+        assert (done.returncode != 0, said in done.stderr) == (True, True), (target, done.stderr)
+    open_store.close()
+    assert precious.read_text() == "mine"
+    for _ in range(2):
+        assert command(tmp_path, "store", "backup", str(tmp_path / "b.db"), url=url).returncode == 0
+    assert sorted(one.name for one in tmp_path.glob("b.db*")) == ["b.db"]
+
+
+def test_a_store_is_not_migrated_to_itself(tmp_path: Path, mongodb: Server) -> None:
+    url = f"sqlite:{tmp_path}/history.db"
+    command(tmp_path, "import", "--since", "2d", url=url)
+    (tmp_path / "link.db").symlink_to(tmp_path / "history.db")
+    there = f"{mongodb.url}itself?authSource=admin"
+    command(tmp_path, "store", "migrate", url=url, SLURMSCOPE_MIGRATE_TO=there)
+    for source, target in (
+        (url, f"sqlite:{tmp_path}/link.db"),
+        (url, "sqlite:history.db"),
+        (url, f"sqlite:{tmp_path}/../{tmp_path.name}/history.db"),
+        (there, there.replace("127.0.0.1", "localhost")),
+    ):
+        done = command(tmp_path, "store", "migrate", "--to", target, url=source)
+        assert (done.returncode, "names the store itself" in done.stderr) == (2, True), done.stderr
+        assert command(tmp_path, "store", "check", url=source).stdout == "all is well\n"
+
+
+def test_a_file_that_was_replaced_is_told(tmp_path: Path) -> None:
+    with serving(tmp_path, FAST.format(url=f"sqlite:{tmp_path}/history.db")) as served:
+        served.wait()
+        until(lambda: metric(served, "slurm_store_jobs_written_total") > 40, served)
+        (tmp_path / "history.db").rename(tmp_path / "moved.db")
+        until(lambda: "degraded: the store" in ready(served), served)
+        assert "start slurmscope again" in served.log.read_text()
+
+
+def test_a_folder_that_was_mistyped_is_not_made(tmp_path: Path) -> None:
+    done = command(tmp_path, "import", url=f"sqlite:{tmp_path}/nowhere/history.db")
+    assert (done.returncode, "its folder is not there" in done.stderr) == (1, True)
+    assert not (tmp_path / "nowhere").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said", "status"),
     [
         (["import", "--since", "tomorrow"], "expected 90d, 12h, 4w", 2),
-        (["import", "--since", "1d", "--until", "2d"], "--since must be before --until", 2),
-        (["store", "backup", "/proc/nothing/x.db"], "cannot be written", 1),
+        (["import", "--since", "1d", "--until", "2d"], "--since must be in the past, and before --until", 2),
+        (["import", "--since", "2099-01-01"], "--since must be in the past", 2),
+        (["store", "backup", "/proc/nothing/x.db"], "its folder is not there", 1),
+        (["import", "--cluster", "alpha"], "the settings name no cluster", 2),
         (["store", "migrate", "--to", "redis://x"], "no store that is known", 1),
     ],
 )

@@ -205,6 +205,9 @@ def cli_page() -> str:
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context, **_WIDE)
         lines.append(f"## {name}\n\n```\n{command.get_help(inner)}\n```\n")
+        for sub, found in command.commands.items() if isinstance(command, click.Group) else ():
+            innermost = click.Context(found, info_name=sub, parent=inner, **_WIDE)
+            lines.append(f"### {name} {sub}\n\n```\n{found.get_help(innermost)}\n```\n")
     return "\n".join(lines)
 
 

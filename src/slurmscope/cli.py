@@ -29,6 +29,7 @@ from slurmscope.slurm.bundle import Bundle
 from slurmscope.slurm.clusters import recorded_source, ways_of
 from slurmscope.slurm.commands import COMMANDS, WAYS, Command
 from slurmscope.store import place
+from slurmscope.store.protocol import StoreError
 from slurmscope.terminal import (
     bar,
     config_option,
@@ -100,10 +101,11 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
     are each read at their own pace.
     """
     settings = load(path, serve__listen=listen).settings
-    url = place.url_of(settings.store)
     if recording is not None:
         # it is of a moment that is long over, and nobody else's business
         settings, url = _alone(settings), place.NONE
+    else:
+        url = place.prepared_url(settings.store)
     archive = None if url == place.NONE else Archive(url)
     run(serve(settings, _watched(settings, recording, from_zero=True), archive=archive))
 
@@ -131,9 +133,12 @@ def demo(seed: int, listen: str | None) -> None:
     cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
     settings = _alone(settings)
     with bar("making a cluster") as (progress, task):
-        url, source = demo_start.begin(
-            place.folder_of(settings.store), seed, lambda done, of: progress.update(task, completed=done, total=of)
-        )
+        try:
+            url, source = demo_start.begin(
+                place.folder_of(settings.store), seed, lambda done, of: progress.update(task, completed=done, total=of)
+            )
+        except StoreError as error:
+            fail(str(error))
     watched = assemble(cluster, settings, source, from_zero=True)
     told = f"{{}}/  (Ctrl-C stops it; its past is {url})"
     run(

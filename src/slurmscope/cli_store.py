@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from slurmscope.config import MIGRATE_TO
 from slurmscope.keeper import Archive
 from slurmscope.settings import Settings
 from slurmscope.slurm.clusters import source_of
@@ -27,6 +28,7 @@ from slurmscope.store.protocol import Store, StoreError
 from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table
 
 _RECENT = 3600
+_FIRST_SLURM = 1_000_000_000  # September 2001: no accounting is older
 _AGO = re.compile(r"(\d+)([dhw])")
 _UNITS = {"h": 3600, "d": DAY, "w": 7 * DAY}
 
@@ -82,9 +84,11 @@ def import_command(
     it twice does no harm. `slurmscope serve` may run meanwhile, and reads what is new by itself.
     """
     settings = load(path).settings
-    end = int(time.time()) if until is None else until
+    now = int(time.time())
+    end = now if until is None else min(until, now)
     if since >= end:
-        fail("--since must be before --until", 2)
+        fail("--since must be in the past, and before --until", 2)
+    since = max(since, _FIRST_SLURM)
     done = run(_import(settings, cluster, since, end, again=again))
     if as_json:
         show_json(done)
@@ -92,12 +96,13 @@ def import_command(
     if done.of < _RECENT:
         show("all of that time had been read but the last minutes; --again reads it again")
     more = f", {done.skipped:,} rows could not be read" if done.skipped else ""
-    show(f"{done.jobs:,} records of {done.of / DAY:,.1f} days, {done.changed:,} jobs new or changed{more}")
+    time_read = f"{done.of / DAY:,.1f} days" if done.of >= DAY else f"{done.of // 60:,} minutes"
+    show(f"{time_read} read: {done.changed:,} jobs new or changed (of {done.jobs:,} records{more})")
 
 
 async def _import(settings: Settings, cluster: str | None, since: int, until: int, *, again: bool) -> Read:
     one = named(settings, cluster)
-    url = place.url_of(settings.store)
+    url = place.prepared_url(settings.store)
     if url == place.NONE:
         fail("store.url is none: there is nothing to import into", 2)
     source, archive = source_of(one), Archive(url, quiet=True)
@@ -112,7 +117,10 @@ async def _import(settings: Settings, cluster: str | None, since: int, until: in
 
             return await Accountant(source, name, archive.call).read(since, until, again=again, progress=shown)
     except (TransportError, SourceError) as error:
-        fail(f"{error}; what was read so far is kept, and the same command goes on from there")
+        kept = (
+            "; what was read so far is kept, and the same command goes on from there" if archive.tally.calls > 1 else ""
+        )
+        fail(f"{error}{kept}")
     finally:
         await source.close()
         await archive.close()
@@ -214,6 +222,8 @@ def backup(file: Path, path: Path | None) -> None:
     FILE is a SQLite store, whatever the store is: to go back to it, put it in the place of the store (`store.url`), or
     `slurmscope store migrate` it.
     """
+    if str(file).startswith(("sqlite:", "mongodb:")):
+        fail(f"{file}: expected the path of a file, and no URL", 2)
     with _opened(load(path).settings) as store, bar("copying") as (progress, task):
         store.backup(str(file), lambda done, of: progress.update(task, completed=done, total=of))
     show(f"{file}: {_size(file.stat().st_size)}")
@@ -225,7 +235,7 @@ def backup(file: Path, path: Path | None) -> None:
     "target",
     required=True,
     metavar="URL",
-    envvar="SLURMSCOPE_MIGRATE_TO",
+    envvar=MIGRATE_TO,
     help="sqlite:/path/to/file.db or mongodb://…; a password is better given by $SLURMSCOPE_MIGRATE_TO.",
 )
 @config_option
@@ -237,7 +247,7 @@ def migrate(target: str, path: Path | None) -> None:
     with _opened(load(path).settings) as store:
         other = place.open_store(target)
         try:
-            if other.where == store.where:
+            if other.identity == store.identity:
                 fail("--to names the store itself", 2)
             with bar("copying") as (progress, task):
                 copy(store, other, lambda done, of: progress.update(task, completed=done, total=of))

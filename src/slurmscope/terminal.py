@@ -111,7 +111,7 @@ def show_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     # in a pipe a table has no width to fit into
     width = shutil.get_terminal_size().columns if sys.stdout and sys.stdout.isatty() else 200
     Console(file=out, width=width, markup=False, highlight=False).print(table)
-    show(out.getvalue().rstrip("\n"))
+    show("\n".join(line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")))
 
 
 def show_json(found: object) -> None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from slurmscope.demo import past
 from slurmscope.demo.reports import CLUSTER
 from slurmscope.demo.source import DemoSource, begins
 from slurmscope.model import Snapshot
+from slurmscope.store.private import make_folder
 from slurmscope.store.protocol import Store
 from slurmscope.store.recorder import Recorder
 from slurmscope.store.sqlite import SqliteStore
@@ -28,6 +30,8 @@ def begin(
     """
     path = folder / f"demo-{seed}.db"
     end = begins(clock())
+    with suppress(OSError):  # which is told when the store is opened
+        make_folder(folder)
     store = SqliteStore(path)
     try:
         if past.needed(store, CLUSTER, end):

@@ -35,7 +35,7 @@ class Call(Protocol):
 
 
 DAY = 86400
-_WINDOW = DAY
+_WINDOW, _LONGEST = DAY, 30 * DAY  # to begin with, and where there is little
 _SHORTEST = 60
 _RECORDS = 30_000  # at a time, or so
 _LAG = 900  # seconds by which slurmdbd may be behind slurmctld without anything being wrong
@@ -138,7 +138,7 @@ class Accountant:
             return None
         # so many at a time that they do not take much memory; but not all at once, for the next may be a busy day
         fit = length * _RECORDS // max(1, len(reading.value))
-        self._window = max(_SHORTEST, min(_WINDOW, 2 * self._window, fit))
+        self._window = max(_SHORTEST, min(_LONGEST, 2 * self._window, fit))
         return reading
 
     async def _write(self, reading: Reading, window: Span, done: Progress) -> None:

@@ -10,12 +10,14 @@ be read by others.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from slurmscope.life import Life, document_id
+from slurmscope.store import backups
 from slurmscope.store.copy import copy
 from slurmscope.store.protocol import (
     COARSE,
@@ -162,6 +164,7 @@ class MongoStore:
         try:
             with _told(self._where):
                 self._migrate()
+                self._identity = self._named_once()
                 self._groups = self._can_group()
         except BaseException:
             self.close()
@@ -170,6 +173,17 @@ class MongoStore:
     @property
     def where(self) -> str:
         return self._where
+
+    @property
+    def identity(self) -> str:
+        return f"mongodb {self._identity}"
+
+    def _named_once(self) -> str:
+        """A word of its own that this database was given when it was first opened."""
+        new = {"$setOnInsert": {"value": secrets.token_hex(12)}}
+        self._db[META].update_one({"_id": "identity"}, new, upsert=True)
+        found = self._db[META].find_one({"_id": "identity"})
+        return str(found["value"]) if found else ""
 
     def _migrate(self) -> None:
         meta = self._db[META]
@@ -367,11 +381,13 @@ class MongoStore:
 
     def backup(self, path: str, progress: Progress = lambda done, of: None) -> None:
         """Into a file of SQLite. Writers wait meanwhile: there is no other way to have all as of one moment."""
-        target, part = Path(path), Path(f"{path}.part")
+        target = Path(path).resolve()  # a link stays one
+        backups.refuse(target)
+        part = target.with_name(f"{target.name}.part")
         try:
-            part.unlink(missing_ok=True)
+            backups.clear(part)
         except OSError as error:
-            raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+            raise StoreError(f"{target}: cannot be written: {error.strerror}: name another place") from error
         with ExitStack() as leases:
             for cluster in self.clusters():
                 leases.enter_context(self.writing(cluster))
@@ -381,7 +397,7 @@ class MongoStore:
                 made.vacuum()
             except BaseException:
                 made.close()
-                part.unlink(missing_ok=True)
+                backups.clear(part)
                 raise
             made.close()
         part.replace(target)

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from slurmscope.settings import Store as Settings
-from slurmscope.store.protocol import Store, StoreError
+from slurmscope.store.private import make_folder
+from slurmscope.store.protocol import Store, StoreError, Unreachable
 from slurmscope.store.url import sqlite_path
 
 NONE = "none"
@@ -32,6 +34,14 @@ def url_of(settings: Settings) -> str:
     return settings.url or f"sqlite:{folder_of(settings) / _FILE}"
 
 
+def prepared_url(settings: Settings) -> str:
+    """The same, with its folder there where it is ours to choose; one that somebody named may be mistyped."""
+    if not settings.url:
+        with suppress(OSError):  # which is told when it is opened
+            make_folder(folder_of(settings))
+    return url_of(settings)
+
+
 def open_store(url: str, *, must_exist: bool = False) -> Store:
     """The store of a URL. Raises StoreError."""
     if url.startswith(("mongodb://", "mongodb+srv://")):
@@ -41,12 +51,24 @@ def open_store(url: str, *, must_exist: bool = False) -> Store:
         return open_mongodb(url)
     path = sqlite_path(url)
     if path is None:
+        # what has an @ in it may have a password too
+        shown = url if "@" not in url else f"{url.partition(':')[0]}:…"
         raise StoreError(
-            f"{url.partition(':')[0]}:…: no store that is known; "
+            f"{shown}: no store that is known; "
             "`sqlite:/path/to/file.db` and `mongodb://user:password@host/database` are"
         )
     from slurmscope.store.sqlite import SqliteStore  # noqa: PLC0415 - for the same reason
 
-    if must_exist and not path.exists():
-        raise StoreError(f"sqlite:{path}: is not there: `slurmscope serve` or `slurmscope import` makes it")
+    try:
+        if path.is_dir():
+            raise StoreError(f"sqlite:{path}: is a folder: name a file in it")
+        if must_exist and not path.exists():
+            demos = [f"; the demo's is sqlite:{one} (SLURMSCOPE_STORE_URL)" for one in path.parent.glob("demo-*.db")]
+            raise StoreError(
+                f"sqlite:{path}: is not there: `slurmscope serve` or `slurmscope import` makes it{''.join(demos[:1])}"
+            )
+        if not path.parent.is_dir():
+            raise Unreachable(f"sqlite:{path}: its folder is not there: make it, or let store.url name another")
+    except OSError as error:
+        raise StoreError(f"sqlite:{path}: {error.strerror}: run this as the user of `slurmscope serve`") from error
     return SqliteStore(path)

@@ -8,8 +8,11 @@ import os
 from pathlib import Path
 
 
-def make_private(path: Path) -> None:
-    """An empty file in its folder, where there is none; what is there stays as it is. Raises OSError."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+def make_folder(path: Path) -> None:
+    """Raises OSError."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def make_file(path: Path) -> None:
+    """An empty one, where there is none; what is there stays as it is. Raises OSError."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))

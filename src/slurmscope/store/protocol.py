@@ -177,6 +177,11 @@ class Store(Protocol):
         """The store for people; never with a password."""
         ...
 
+    @property
+    def identity(self) -> str:
+        """The same for the same store, by whatever name it was opened."""
+        ...
+
     def writing(self, cluster: str) -> AbstractContextManager[Writer]:
         """Written when the context is left, all of it; nothing of it when an exception leaves it."""
         ...

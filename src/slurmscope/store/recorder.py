@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -140,10 +141,20 @@ def _wrong_usage(store: Store, cluster: str) -> list[str]:
     kept = {usage.Key(*one.key): one.amounts for one in store.usage(asked)}  # type: ignore[arg-type]
     sums = {key: amounts for key, amounts in usage.deltas(rebuilt(store, cluster)).items() if key.day >= since}
     wrong = sorted(key for key in kept.keys() | sums.keys() if kept.get(key) != sums.get(key))
-    found = [f"usage of {key} is {kept.get(key)}, and should be {sums.get(key)}" for key in wrong[:5]]
+    found = [_told(key, kept.get(key, usage.ZERO), sums.get(key, usage.ZERO)) for key in wrong[:5]]
     if wrong:
         found.append(f"{len(wrong)} sums of usage are wrong: `slurmscope store rebuild` makes them anew")
     return found
+
+
+def _told(key: usage.Key, kept: usage.Amounts, right: usage.Amounts) -> str:
+    day = datetime.fromtimestamp(key.day * usage.DAY, UTC).date()
+    differ = (
+        f"{name} is {one}, and should be {other}"
+        for name, one, other in zip(usage.AMOUNTS, kept, right, strict=True)
+        if one != other
+    )
+    return f"usage of {day}, {' '.join(filter(None, key[2:]))}: {'; '.join(differ)}"
 
 
 def _put(writer: Writer, before: Mapping[JobKey, Life], after: Mapping[JobKey, Life], hand_on: HandOn) -> int:

@@ -9,10 +9,9 @@ are looked for.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -22,13 +21,13 @@ import msgspec
 
 from slurmscope.life import Life
 from slurmscope.model import Node
-from slurmscope.store import schema
-from slurmscope.store.private import make_private
+from slurmscope.slurm.source import own_user
+from slurmscope.store import backups, schema
+from slurmscope.store.private import make_file
 from slurmscope.store.protocol import (
     COARSE,
     FINE,
     MIDDLE,
-    JobKey,
     KeptNode,
     Lives,
     NewerSchema,
@@ -43,33 +42,21 @@ from slurmscope.store.protocol import (
     UsageSum,
 )
 from slurmscope.store.shapes import Shapes
-from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
+from slurmscope.store.transaction import Transaction
+from slurmscope.store.transaction import life as _life
+from slurmscope.usage import AMOUNTS, KEYS, Amounts
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _BUSY_SECONDS = 60  # for another process to end its writing
-_AT_ONCE = 400  # keys in a query; SQLite takes 32766 variables
 _BATCH = 5000
 _WRITER_CACHE, _READER_CACHE = 8192, 2048  # KiB: pages that are written again and again are those of the indexes' ends
 _PAGES = 2000  # of a backup, between which others may write
 
-_encode = msgspec.msgpack.Encoder().encode
-_life = msgspec.msgpack.Decoder(Life).decode
 _node = msgspec.msgpack.Decoder(Node).decode
 _change = msgspec.msgpack.Decoder(NodeChange).decode
 
-_PUT_LIFE = """
-INSERT INTO jobs (cluster, id, submit, array, user, account, partition, state, end, life)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (cluster, id, submit) DO UPDATE SET
-    array = excluded.array, user = excluded.user, account = excluded.account, partition = excluded.partition,
-    state = excluded.state, end = excluded.end, life = excluded.life
-"""
-_ADD_USAGE = f"""
-INSERT INTO usage ({", ".join((*KEYS, *AMOUNTS))}) VALUES ({", ".join("?" * (len(KEYS) + len(AMOUNTS)))})
-ON CONFLICT ({", ".join(KEYS)}) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in AMOUNTS)}
-"""  # noqa: S608
 _FORGOTTEN = "forgotten"
 _MARK = """
 INSERT INTO marks (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
@@ -118,7 +105,12 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
 
 def _error(where: str, error: sqlite3.Error) -> StoreError:
     kind, words = _ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, (StoreError, "{said}"))
-    return kind(f"{where}: {words.format(us=f'user {os.geteuid()}', said=error)}")
+    return kind(f"{where}: {words.format(us=own_user(), said=error)}")
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 class SqliteStore:
@@ -130,9 +122,11 @@ class SqliteStore:
         self._writing = threading.RLock()
         self._shapes = Shapes()
         try:
-            make_private(self._path)
+            make_file(self._path)
+            self._file = _inode(self._path)
         except OSError as error:
-            raise Unreachable(f"{self.where}: cannot be made: {error.strerror}: {error.filename}") from error
+            cure = f"let {own_user()} write there, or let store.url (store.folder) name another place"
+            raise Unreachable(f"{self.where}: cannot be made: {error.strerror}: {cure}") from error
         self._writer = self._connect(_WRITER_CACHE)
         try:
             self._migrate()
@@ -181,13 +175,14 @@ class SqliteStore:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, cluster: str) -> Iterator[_Writer]:
+    def writing(self, cluster: str) -> Iterator[Transaction]:
         with self._writing:
+            self._look()
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     number = self._number(cluster)
-                    yield _Writer(self._writer, cluster, number, self._shapes)
+                    yield Transaction(self._writer, cluster, number, self._shapes)
                     self._writer.execute("COMMIT")
                 except BaseException:
                     with suppress(sqlite3.Error):  # a full disk has rolled back by itself
@@ -197,6 +192,19 @@ class SqliteStore:
                 self._numbers[cluster] = number
             except sqlite3.Error as error:
                 raise _error(self.where, error) from error
+
+    def _look(self) -> None:
+        """What is written to a file that somebody moved away, or replaced, nobody would find again."""
+        try:
+            same = _inode(self._path) == self._file
+        except OSError:
+            same = False
+        if not same:
+            raise Unreachable(f"{self.where}: is not the file any more that was opened: start slurmscope again")
+
+    @property
+    def identity(self) -> str:
+        return "sqlite {}:{}".format(*self._file)
 
     def _number(self, cluster: str) -> int:
         self._writer.execute("INSERT OR IGNORE INTO clusters (name) VALUES (?)", (cluster,))
@@ -385,114 +393,28 @@ class SqliteStore:
 
     @_told
     def backup(self, path: str, progress: Progress = lambda done, of: None) -> None:
-        target, part = Path(path), Path(f"{path}.part")
+        target = Path(path).resolve()  # a link stays one
+        backups.refuse(target, self._path)
+        part = target.with_name(f"{target.name}.part")
         try:
-            part.unlink(missing_ok=True)
-            make_private(part)
+            backups.clear(part)
+            make_file(part)
             copy = sqlite3.connect(part)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{path}: cannot be written: {error}") from error
+            raise StoreError(f"{target}: cannot be written by {own_user()}: {error}: name another place") from error
         try:
             # a reader's snapshot: others write on, and what they write is not in the copy
             self._reader().backup(copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001)
         except sqlite3.Error as error:
-            part.unlink(missing_ok=True)
-            raise StoreError(f"{path}: the backup failed: {error}") from error
-        finally:
             copy.close()
+            backups.clear(part)
+            raise StoreError(
+                f"{target}: the backup failed, and is not there: {error}: make room, or name another place"
+            ) from error
+        copy.close()
         part.replace(target)
 
     def close(self) -> None:
         for one in (*self._readers, self._writer):
             with suppress(sqlite3.Error):
                 one.close()
-
-
-class _Writer:
-    """Within a transaction of one cluster."""
-
-    def __init__(self, db: sqlite3.Connection, cluster: str, number: int, shapes: Shapes) -> None:
-        self._db = db
-        self._cluster = cluster
-        self._number = number
-        self._shapes = shapes
-
-    def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
-        found = {}
-        wanted = list(keys)
-        for at in range(0, len(wanted), _AT_ONCE):
-            some = wanted[at : at + _AT_ONCE]
-            query = (
-                f"WITH wanted (i, s) AS (VALUES {', '.join(['(?, ?)'] * len(some))}) "  # noqa: S608
-                "SELECT life FROM wanted CROSS JOIN jobs ON cluster = ? AND id = i AND submit = s"
-            )
-            for (row,) in self._db.execute(query, [one for key in some for one in key] + [self._number]):
-                life = _life(row)
-                found[life.key] = life
-        return found
-
-    def open_lives(self) -> list[Life]:
-        rows = self._db.execute("SELECT life FROM jobs WHERE cluster = ? AND end IS NULL", (self._number,))
-        return [_life(life) for (life,) in rows]
-
-    def put_lives(self, lives: Sequence[Life]) -> None:
-        number = self._number
-        self._db.executemany(
-            _PUT_LIFE,
-            [
-                (
-                    number,
-                    one.id,
-                    one.submit_time or 0,
-                    one.array_id,
-                    one.user,
-                    one.account,
-                    one.partition,
-                    one.state,
-                    one.end_time if one.ended else None,
-                    _encode(one),
-                )
-                for one in lives
-            ],
-        )
-
-    def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
-        number = self._number
-        self._db.executemany(_ADD_USAGE, [(key.day, number, *key[2:], *amounts) for key, amounts in deltas.items()])
-
-    def clear_usage(self, since: int) -> None:
-        self._db.execute("DELETE FROM usage WHERE cluster = ? AND day >= ?", (self._number, since))
-
-    def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
-        self._db.executemany(
-            "INSERT OR REPLACE INTO nodes (cluster, name, time, since, node) VALUES (?, ?, ?, ?, ?)",
-            [(self._number, one.node.name, one.time, one.since, _encode(one.node)) for one in nodes],
-        )
-
-    def drop_nodes(self, names: Collection[str]) -> None:
-        self._db.executemany(
-            "DELETE FROM nodes WHERE cluster = ? AND name = ?", [(self._number, name) for name in names]
-        )
-
-    def add_node_changes(self, changes: Sequence[NodeChange]) -> None:
-        self._db.executemany(
-            "INSERT OR REPLACE INTO node_changes (cluster, node, time, change) VALUES (?, ?, ?, ?)",
-            [(self._number, one.node, one.time, _encode(one)) for one in changes],
-        )
-
-    def put_points(self, points: Sequence[Point]) -> None:
-        self._db.executemany(
-            "INSERT OR REPLACE INTO points (cluster, step, partition, time, samples, shape, amounts) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (self._number, one.step, one.partition, one.time, one.samples, *self._shapes.pack(self._db, one.values))
-                for one in points
-            ],
-        )
-
-    def put_spans(self, spans: Sequence[Span]) -> None:
-        self._db.execute("DELETE FROM spans WHERE cluster = ?", (self._number,))
-        self._db.executemany(
-            "INSERT INTO spans (cluster, start, end) VALUES (?, ?, ?)",
-            [(self._number, one.start, one.end) for one in spans],
-        )
