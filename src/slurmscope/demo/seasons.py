@@ -15,7 +15,8 @@ TAPER = HOUR // 4  # nothing starts at the very end, in which all that runs come
 _MAINTENANCE = 2 * DAY
 _RUSHED = frozenset({"nlp", "vision", "robotics"})  # whose conference it is
 _RUSH = 2.6
-_BUSIEST = 1.15  # what nobody exceeds without a rush
+_BACK = 1.0
+_BUSIEST = 1.15 + _BACK  # what nobody exceeds without a rush
 # How much people asked for, as a part of what they ask for now. Short tries are left out for the most part: they tell
 # little, and are many.
 _LEVELS = {
@@ -54,7 +55,9 @@ class Calendar:
 
     def _mood(self, now: int, rushed: bool) -> float:
         """How much people want at a moment, by comparison."""
-        grown = 0.75 + 0.4 * (now - self.begin) / (self.end - self.begin)
+        part = (now - self.begin) / (self.end - self.begin)
+        # at the end everybody is back, and asks for as much as they do when the story begins
+        grown = 0.75 + 0.4 * part + (_BACK * min(1.0, (part - 0.9) / 0.05) if part > 0.9 else 0.0)
         start, end = self.holiday
         if start <= now < end:
             return 0.4 * grown
