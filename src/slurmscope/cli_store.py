@@ -171,7 +171,8 @@ def _size(count: float) -> str:
 def check(path: Path | None, as_json: bool) -> None:
     """Look whether the store is whole, and whether usage is what follows from the jobs.
 
-    Exits with 1 when something is wrong. On millions of jobs it takes minutes; nobody is kept from writing meanwhile.
+    Exits with 1 when something is wrong. On millions of jobs it takes minutes. Sums that somebody changed meanwhile are
+    looked at again, for which writers wait.
     """
     with _opened(load(path).settings) as store, bar("checking"):
         found = store.check()

@@ -38,6 +38,7 @@ _RETRY = 15.0  # seconds before a store that failed is tried again without news
 _FORGET_EVERY = _GIVE_UP_EVERY = 3600.0
 _PATIENCE = 7 * DAY  # for the accounting to tell of a job that is in no queue any more
 _HAND_ON_SECONDS = 120.0
+_FLUSH_SECONDS = 10.0
 
 
 class Tally(msgspec.Struct):
@@ -224,9 +225,12 @@ class Keeper:
     async def flush(self) -> None:
         """The last thing: what was seen and is not written yet."""
         try:
-            await self._write()
-        except StoreError:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self._write()
+        except (StoreError, TimeoutError):
             log.warning("what was seen last is not written", extra=fields(waiting=self.recorder.waiting))
+        except Exception:  # a fault of ours must not keep the rest from ending well
+            log.exception("what was seen last is not written")
 
 
 async def forget_on(archive: Archive, settings: StoreSettings, clock: Callable[[], float] = time.time) -> None:
@@ -244,4 +248,6 @@ async def forget_on(archive: Archive, settings: StoreSettings, clock: Callable[[
 def forget(store: Store, settings: StoreSettings, now: int) -> dict[str, int]:
     """How many of each kind were forgotten."""
     days = {kind: getattr(settings, f"{kind}_days") for kind in KINDS}
+    # sums are taken from when a job changes, and so stay for as long as there are jobs that may
+    days["usage"] = max(days["usage"], days["jobs"]) if days["usage"] and days["jobs"] else 0
     return {kind: store.forget(kind, now - days[kind] * DAY) for kind in KINDS if days[kind]}

@@ -23,6 +23,8 @@ from msgspec.structs import asdict, replace
 from slurmscope.model import JOB_BASE_STATES, PENDING, RUNNING, SUSPENDED, WAITING_STATES, Job
 
 ENDED_STATES = frozenset(JOB_BASE_STATES) - {PENDING, RUNNING, SUSPENDED}
+# … and how else slurmdbd closes a record: the job goes on in another one.
+_CLOSED_STATES = ("REQUEUED", "RESIZING", "REVOKED")
 REQUEUED, COMPLETING, CONFIGURING = "REQUEUED", "COMPLETING", "CONFIGURING"
 VANISHED = "VANISHED"
 """No state of Slurm's: a life that is in no queue any more, and of which nobody told how it ended."""
@@ -127,7 +129,14 @@ def seen(life: Life | None, cluster: str, job: Job, at: int) -> Life:
     if life is not None and life.ended and life.state != VANISHED:
         return life  # polls come late, or see what is being cleaned up
     job = _waiting_again(job)
-    news = _news(life, cluster, job)
+    if (
+        life is not None
+        and life.transitions
+        and at < life.transitions[-1].time
+        and _rank(job.state) < _rank(life.state)
+    ):
+        return life  # a poll that is older than what is known
+    news = _news(life, cluster, job, _MAY_VANISH | _MAY_BE_TAKEN_BACK)
     news["gone_time"] = None
     over = job.state in ENDED_STATES
     if over:
@@ -197,13 +206,16 @@ def _closed(life: Life, state: str, end: int, at: int) -> Life:
 def told(life: Life | None, cluster: str, accounted: Accounted, at: int) -> Life:
     """A life after the accounting told this of it, at `at`."""
     job = accounted.job
-    over = job.end_time is not None and (job.state in ENDED_STATES or job.state == REQUEUED)
+    over = job.end_time is not None and (job.state in ENDED_STATES or job.state in _CLOSED_STATES)
     if life is not None and life.ended and not over:
         return life  # slurmdbd lags behind
     if not over:
         job = _waiting_again(job)
+    if job.start_time is not None and job.submit_time is not None and job.start_time < job.submit_time:
+        # what follows on a resize is a record that was submitted then, of a job that had started before
+        job = replace(job, start_time=job.submit_time)
     newer = life is None or over or _rank(job.state) > _rank(life.state)
-    news = _news(life, cluster, job) if life is None or newer else asdict(life)
+    news = _news(life, cluster, job, _MAY_VANISH) if life is None or newer else asdict(life)
     if over:
         # slurmdbd keeps few of them
         news["reason"] = _ending(job.reason) or (life.reason if life is not None and life.ended else None)
@@ -223,8 +235,10 @@ def told(life: Life | None, cluster: str, accounted: Accounted, at: int) -> Life
         _begin(line, job, over=False)
         if not line or _rank(job.state) > _rank(line[-1].state):
             _append(line, at, job.state, job.reason)
-        if _holds(job):
-            news["counted_time"] = _counted(life, job, at)
+        if _holds(job) and (life is None or life.gone_time is None):
+            # slurmdbd may go on telling of one that ran away
+            most = at if job.time_limit is None else (job.start_time or 0) + job.time_limit + COUNT_EVERY
+            news["counted_time"] = _counted(life, job, min(at, most))
     news["transitions"] = _thinned(line)
     return _changed(life, news, at)
 
@@ -257,15 +271,17 @@ def _figures(news: dict[str, Any], accounted: Accounted) -> None:
 
 # A reason is over when it is not told any more; a time that was guessed may be withdrawn.
 _MAY_VANISH = frozenset({"reason", "start_time", "end_time", "eligible_time"})
+# What `scontrol update` takes from a job is seen by polls; the accounting has these as they were asked for, or not.
+_MAY_BE_TAKEN_BACK = frozenset({"dependency", "reservation", "time_limit"})
 
 
-def _news(life: Life | None, cluster: str, job: Job) -> dict[str, Any]:
+def _news(life: Life | None, cluster: str, job: Job, may_vanish: frozenset[str]) -> dict[str, Any]:
     """What the job is now. What is not told this time stays as it was: each way knows things that others do not."""
     fields = asdict(job)
     if life is None:
         fields["cluster"] = cluster
         return fields
-    return asdict(life) | {name: value for name, value in fields.items() if value is not None or name in _MAY_VANISH}
+    return asdict(life) | {name: value for name, value in fields.items() if value is not None or name in may_vanish}
 
 
 def _changed(before: Life | None, news: dict[str, Any], at: int) -> Life:

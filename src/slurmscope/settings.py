@@ -198,7 +198,10 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ),
     ] = ""
     jobs_days: Annotated[int, Meta(ge=0, description="Days that a job is kept after its end. 0: for ever.")] = 1825
-    usage_days: Annotated[int, Meta(ge=0, description="Days that the daily sums of usage are kept. 0: for ever.")] = 0
+    usage_days: Annotated[
+        int,
+        Meta(ge=0, description="Days that the daily sums of usage are kept; as long as jobs, at least. 0: for ever."),
+    ] = 0
     node_changes_days: Annotated[
         int, Meta(ge=0, description="Days that the changes of nodes' states are kept. 0: for ever.")
     ] = 1825

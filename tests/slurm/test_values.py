@@ -293,3 +293,12 @@ def test_any_text_is_answered_or_refused(anything: str) -> None:
 def test_infinity_is_a_number_and_nan_is_none() -> None:
     assert values.decimal("inf") == math.inf
     assert values.decimal("nan") is None
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_tasks_as_bits(tasks: set[int]) -> None:
+    """As `sacct --json` tells the tasks of an array that never ran."""
+    text = values.tasks_of_bits(hex(sum(1 << task for task in tasks)))
+    assert values.array_size(text) == (len(tasks), True)
+    assert {int(end) for span in text.split(",") for end in span.split("-")} <= tasks
+    assert values.tasks_of_bits("0x76") == "1-2,4-6"

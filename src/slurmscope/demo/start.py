@@ -37,8 +37,8 @@ def begin(
         if past.needed(store, CLUSTER, end):
             if store.clusters():
                 store.close()
-                for file in path.parent.glob(f"{path.name}*"):
-                    file.unlink()
+                for end_ in ("", "-wal", "-shm"):
+                    path.with_name(path.name + end_).unlink(missing_ok=True)
                 store = SqliteStore(path)
             past.make(store, CLUSTER, seed, end, progress)
         source = DemoSource(seed=seed, clock=clock, watch=_Watch(store).see)

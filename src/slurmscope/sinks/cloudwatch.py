@@ -165,7 +165,7 @@ class CloudWatchSink:
             if part.value is None or part.time is None:
                 continue
             last = self._sent.get((snapshot.cluster, name))
-            if last is not None and part.time - last < self._interval:
+            if last is not None and 0 <= part.time - last < self._interval:  # a clock may be set back
                 continue
             self._sent[snapshot.cluster, name] = part.time
             for metric, unit, value in values(part.value):

@@ -49,7 +49,11 @@ class PushgatewaySink:
         while True:
             await self._new.wait()
             started = time.monotonic()
-            wait = await self._push()
+            try:
+                wait = await self._push()
+            except Exception as error:  # a fault of ours must not end the service
+                self._health.failed(f"{type(error).__name__}: {error}")
+                wait = self._waits.next(None)
             rest = self._settings.interval - (time.monotonic() - started)
             await asyncio.sleep(max(0.0, rest) if wait is None else wait)
 

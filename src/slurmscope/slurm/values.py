@@ -349,6 +349,19 @@ def job_id(value: str) -> tuple[int, str | None]:
     return int(number_), spec
 
 
+def tasks_of_bits(value: str) -> str:
+    """`1-2,4-6` for `0x76`."""
+    bits = bin(int(value, 16))[:1:-1]
+    spans: list[list[int]] = []
+    for task, bit in enumerate(bits):
+        if bit == "1":
+            if spans and spans[-1][1] == task - 1:
+                spans[-1][1] = task
+            else:
+                spans.append([task, task])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
 def array_size(spec: str) -> tuple[int, bool]:
     """How many tasks `3`, `[2-6%2]`, `1-100000:7%50` or `1,3-5` stands for, and whether that is all.
 

@@ -39,6 +39,7 @@ _WINDOW, _LONGEST = DAY, 30 * DAY  # to begin with, and where there is little
 _SHORTEST = 60
 _RECORDS = 30_000  # at a time, or so
 _LAG = 900  # seconds by which slurmdbd may be behind slurmctld without anything being wrong
+_FARTHEST = 60 * DAY  # back to which a job is looked for that nobody saw end
 _LOOK_AGAIN = 3 * DAY  # each day, all of this is read again: slurmdbd may have been away, and have got news of it late
 
 
@@ -70,32 +71,40 @@ class Accountant:
         self._looked_again = 0.0
 
     async def catch_up(self, reach: int) -> Progress:
-        """The regular pass: all that is new since the last one, at most `reach` seconds back."""
+        """The regular pass: what is new since the last one, and what was never read, at most `reach` seconds back."""
         now = int(self._clock())
         spans = await self._call(lambda store: store.spans(self._cluster))
+        again = now - self._looked_again >= DAY
         since = max(now - reach, spans[-1].end - _LAG if spans else 0)
-        if now - self._looked_again >= DAY:
+        if again:
             since = max(now - reach, min(since, now - _LOOK_AGAIN))
-        since = min([since, *await self._call(lambda store: self._lost_since(store, now))])
-        progress = await self.read(since, now, again=True)
-        if now - self._looked_again >= DAY:
+        since = min([since, *await self._call(lambda store: self._lost_since(store, now, far=again))])
+        # a pass that was broken off has left gaps: it began with what is newest
+        progress = await self._read([*gaps(Span(now - reach, now), spans), Span(since, now)])
+        if again:
             self._looked_again = now
         return progress
 
-    def _lost_since(self, store: Store, now: int) -> list[int]:
-        """Since when jobs are missing of which nobody told how they ended: their end is in that time."""
+    def _lost_since(self, store: Store, now: int, *, far: bool) -> list[int]:
+        """Since when jobs are missing of which nobody told how they ended: their end is in that time.
+
+        What has been missing for more than a day is looked for once a day.
+        """
         there = store.lives(Lives(cluster=self._cluster, open=True, limit=None))
-        gone = [life.gone_time for life in there if life.gone_time is not None]
-        # what has been missing for longer is looked for once a day
-        return [max(now - DAY, min(gone)) - _LAG] if gone else []
+        oldest = now - (_FARTHEST if far else DAY)
+        gone = [life.gone_time for life in there if life.gone_time is not None and life.gone_time >= oldest]
+        return [min(gone) - _LAG] if gone else []
 
     async def read(
         self, since: int, until: int, *, again: bool = False, progress: Callable[[Progress], None] = lambda _: None
     ) -> Progress:
         """Reads what has not been read of a time, the newest first; `again`: all of it."""
         spans = await self._call(lambda store: store.spans(self._cluster))
+        return await self._read([Span(since, until)] if again else gaps(Span(since, until), spans), progress)
+
+    async def _read(self, spans: list[Span], progress: Callable[[Progress], None] = lambda _: None) -> Progress:
         done = Progress()
-        left = [Span(since, until)] if again else gaps(Span(since, until), spans)
+        left = joined(spans)
         done.of = sum(span.end - span.start for span in left)
         progress(done)
         ahead: tuple[Span, asyncio.Task[Reading | None]] | None = None

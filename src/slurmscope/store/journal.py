@@ -145,14 +145,17 @@ class Lease:
         if len(chunks) > 1:
             # these alone are nothing yet: that the journal tells of them makes them count
             for at, data in enumerate(chunks):
-                self._chunks.insert_one({"_id": joined(self.owner, at), "cluster": self._cluster, "data": data})
+                self._chunks.insert_one(
+                    {"_id": joined(self.owner, at), "cluster": self._cluster, "owner": self.owner, "data": data}
+                )
             journal = {"owner": self.owner, "chunks": len(chunks)}
         if not self._update({"journal": journal, "batch": self.batch}):
             raise Lost(f"the right to write for {self._cluster} was lost while this process was too slow")
         apply(self._database, self._cluster, self.batch, operations)
         self._update({"journal": None})
         if len(chunks) > 1:
-            self._chunks.delete_many({"cluster": self._cluster})
+            # only its own: a writer that slept through the end of its lease must not touch another's
+            self._chunks.delete_many({"cluster": self._cluster, "owner": self.owner})
 
     def release(self) -> None:
         """Leaves it to others. A journal stays there, for the next one to apply."""
@@ -164,7 +167,9 @@ class Lease:
         found = []
         for at in range(journal["chunks"]):
             chunk = self._chunks.find_one({"_id": joined(journal["owner"], at)})
-            found += bson.decode_all(chunk["data"], CODEC) if chunk else []
+            if chunk is None:
+                raise Lost(f"a part of the journal for {self._cluster} is missing: `slurmscope store check` tells more")
+            found += bson.decode_all(chunk["data"], CODEC)
         return found
 
 

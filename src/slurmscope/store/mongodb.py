@@ -113,6 +113,8 @@ def _told(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: MongoDB cannot keep this: {error}") from None
     except PyMongoError as error:
         raise StoreError(f"{where}: {_said(error)}") from None
+    except TimeoutError:
+        raise  # whoever works within was too slow
     except OSError as error:  # a file that an option of the URL names: tlsCAFile, tlsCertificateKeyFile
         raise StoreError(f"{where}: store.url names a file that cannot be used: {error}") from None
 
@@ -160,9 +162,9 @@ class MongoStore:
         except ValueError:
             # a port that is none; what the driver says of it may hold a part of the password
             raise StoreError(f"{self._where}: store.url is not an URL of MongoDB's: see its host and port") from None
-        self._db = self._client.get_database(database, codec_options=documents.CODEC)
         try:
             with _told(self._where):
+                self._db = self._client.get_database(database, codec_options=documents.CODEC)
                 self._migrate()
                 self._identity = self._named_once()
                 self._groups = self._can_group()

@@ -33,6 +33,7 @@ from slurmscope.store.protocol import (
 )
 
 _MOST_WAITING = 500_000  # observations that are kept for a store that is away
+_MOST_POINTS, _POINTS_AT_ONCE = 50_000, 5000  # a point takes two kilobytes of memory
 _AT_ONCE = 2000  # lives in a transaction: others can write between two, and they take memory
 _NODES_EVERY = 300  # seconds after which a node's numbers are written again
 _UP_STATES = frozenset({"IDLE", "MIXED", "ALLOCATED"})
@@ -185,7 +186,7 @@ class Recorder:
         self._nodes: dict[str, Node] | None = None  # of the last poll that is not written yet
         self._nodes_at = 0
         self._kept: dict[str, _Kept] | None = None  # as the store has them; None: not asked yet
-        self._points: deque[Point] = deque(maxlen=_MOST_WAITING)
+        self._points: deque[Point] = deque(maxlen=_MOST_POINTS)
         self._thinned: dict[int, int] = {}  # by step: until when
         self._counted = 0  # when running jobs were last noticed for usage
         self._missed = False  # whether those were looked for that ended while nobody polled
@@ -208,15 +209,18 @@ class Recorder:
             self._nodes = {node.name: node for node in snapshot.nodes.value}
             self._nodes_at = int(snapshot.nodes.time or 0)
             if snapshot.jobs.good:
-                self._points.extend(
+                points = [
                     Point(self._cluster, name, FINE, self._nodes_at, 1, values)
                     for name, values in totals.totals(snapshot).items()
-                )
+                ]
+                self.dropped += max(0, len(self._points) + len(points) - _MOST_POINTS)
+                self._points.extend(points)
 
     def _notice_jobs(self, jobs: Iterable[Job], at: int) -> None:
         count = at - self._counted >= lives.COUNT_EVERY
         if count:
             self._counted = at
+            self._missed = False  # the accounting may have told of some that are in no queue
         now: dict[JobKey, Job] = {}
         for job in jobs:
             key = job.key
@@ -233,6 +237,7 @@ class Recorder:
         while len(self._sights) > _MOST_WAITING:
             self._sights.popleft()
             self.dropped += 1
+            self._missed = False  # it may have been one that left
 
     # --- what the store gets ------------------------------------------------------------------------------------------
 
@@ -247,23 +252,25 @@ class Recorder:
         if not self._missed and self._jobs:
             self._look_for_missed(store)
         while self._sights:
-            some = [self._sights[at] for at in range(min(_AT_ONCE, len(self._sights)))]
-            with store.writing(self._cluster) as writer:
-                changed += self._put_sights(writer, some, hand_on)
-            for _ in some:
-                self._sights.popleft()
+            some = [self._sights.popleft() for _ in range(min(_AT_ONCE, len(self._sights)))]
+            try:
+                with store.writing(self._cluster) as writer:
+                    changed += self._put_sights(writer, some, hand_on)
+            except BaseException:
+                self._sights.extendleft(reversed(some))
+                raise
         if self._nodes is not None:
             self._write_nodes(store, hand_on)
-        if self._points:
+        while self._points:
             self._write_points(store)
         return changed
 
     def _look_for_missed(self, store: Store) -> None:
         """What was in the queue when we last stopped, and is not now."""
         with store.writing(self._cluster) as writer:
-            there = {life.key for life in writer.open_lives() if life.gone_time is None}
-        at = max((sight.at for sight in self._sights), default=0)
-        self._sights.extend(_Sight(key, at, None) for key in there - self._jobs.keys())
+            lost = [life for life in writer.open_lives() if life.gone_time is None and life.key not in self._jobs]
+        # they went some time after they were last seen, and that is where they are looked for
+        self._sights.extend(_Sight(life.key, _last_seen(life), None) for life in lost)
         self._missed = True
 
     def _put_sights(self, writer: Writer, sights: Sequence[_Sight], hand_on: HandOn) -> int:
@@ -313,7 +320,7 @@ class Recorder:
         self._nodes = None
 
     def _write_points(self, store: Store) -> None:
-        some = list(self._points)
+        some = list(self._points)[:_POINTS_AT_ONCE]
         latest = some[-1].time
         middle = list(self._means(store, MIDDLE, some, latest))
         coarse = list(self._means(store, COARSE, middle, latest))
@@ -337,6 +344,10 @@ class Recorder:
             groups.setdefault((one.time // step * step, one.partition), []).append((one.samples, one.values))
         for (time, partition), rows in groups.items():
             yield Point(self._cluster, partition, step, time, *totals.mean(rows))
+
+
+def _last_seen(life: Life) -> int:
+    return max(life.counted_time or 0, life.changed_time, life.transitions[-1].time if life.transitions else 0)
 
 
 def _substance(job: Job) -> Job:

@@ -49,7 +49,8 @@ from slurmscope.usage import AMOUNTS, KEYS, Amounts
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_BUSY_SECONDS = 60  # for another process to end its writing
+_BUSY_SECONDS = 15  # for another process to end its writing
+_MANY = 10_000  # rows changed, after which it is worth a look at them
 _BATCH = 5000
 _WRITER_CACHE, _READER_CACHE = 8192, 2048  # KiB: pages that are written again and again are those of the indexes' ends
 _PAGES = 2000  # of a backup, between which others may write
@@ -258,7 +259,10 @@ class SqliteStore:
         if asked.cluster is not None:
             terms.append(("cluster = ?", [self._of(asked.cluster)]))
         if asked.id is not None:
-            terms.append(("(id = ? OR array = ?)", [asked.id, asked.id]))
+            # each by its index, which begins with the cluster
+            there = "cluster IN (SELECT number FROM clusters)"
+            both = " UNION ALL ".join(f"SELECT rowid FROM jobs WHERE {there} AND {one} = ?" for one in ("id", "array"))  # noqa: S608
+            terms.append((f"rowid IN ({both})", [asked.id, asked.id]))
         for term, value in (
             ("user = ?", asked.user),
             ("account = ?", asked.account),
@@ -350,7 +354,13 @@ class SqliteStore:
         with self._writing:
             if kind == "jobs":  # before it is true: better to think that some are missing that are there
                 self._writer.execute(_MARK, (_FORGOTTEN, before))
+                self._learn()
             return self._writer.execute(_FORGET[kind], (before,)).rowcount
+
+    def _learn(self) -> None:
+        """Lets SQLite look at what is in the tables, without which it takes bad ways through them."""
+        self._writer.execute("PRAGMA analysis_limit = 1000")
+        self._writer.execute("ANALYZE")
 
     @_told
     def forgotten(self) -> int:
@@ -404,7 +414,13 @@ class SqliteStore:
             raise StoreError(f"{target}: cannot be written by {own_user()}: {error}: name another place") from error
         try:
             # a reader's snapshot: others write on, and what they write is not in the copy
-            self._reader().backup(copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001)
+            reader = self._reader()
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM marks").fetchone()  # from here on it sees nothing new
+            try:
+                reader.backup(copy, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of), sleep=0.001)
+            finally:
+                reader.execute("ROLLBACK")
         except sqlite3.Error as error:
             copy.close()
             backups.clear(part)
@@ -415,6 +431,9 @@ class SqliteStore:
         part.replace(target)
 
     def close(self) -> None:
+        with suppress(sqlite3.Error):
+            if self._writer.total_changes > _MANY:
+                self._learn()
         for one in (*self._readers, self._writer):
             with suppress(sqlite3.Error):
                 one.close()

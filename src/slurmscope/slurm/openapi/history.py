@@ -131,7 +131,9 @@ def _job_id(found: _Record) -> str:
     """As sacct prints it: 4, 4_2, 4_[2-6%2]."""
     array, task = whole(found.array.job_id), whole(found.array.task_id)
     if array and found.array.task:
-        return f"{array}_[{found.array.task}]"
+        tasks, percent, most = found.array.task.partition("%")
+        # as slurmdbd keeps it: a bit for each task
+        return f"{array}_[{values.tasks_of_bits(tasks) if tasks.startswith('0x') else tasks}{percent}{most}]"
     return f"{array}_{task}" if array and task is not None else str(count(found.job_id))
 
 
