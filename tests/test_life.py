@@ -191,3 +191,36 @@ def test_steps_of_several_kinds() -> None:
     told = accounted(job(state="COMPLETED", end_time=SUBMIT + 300), steps=steps)
     life = lives.told(None, "alpha", told, AT)
     assert (life.max_rss, life.memory_used) == (9, 2 << 30)
+
+
+def test_a_resized_job_goes_on_as_another_life() -> None:
+    """slurmdbd closes the record of what it held, and opens one that was submitted then."""
+    first = accounted(job(state="RESIZING", end_time=SUBMIT + 300))
+    life = lives.told(lives.seen(None, "alpha", job(state="RUNNING"), AT + 100), "alpha", first, AT + 400)
+    assert life.ended
+    assert states(life) == [(0, "PENDING"), (100, "RUNNING"), (300, "RESIZING")]
+    assert lives.seen(life, "alpha", job(state="RUNNING"), AT + 500) is life
+    second = job(state="COMPLETED", submit_time=SUBMIT + 300, end_time=SUBMIT + 900, cpus=2)
+    after = lives.told(None, "alpha", accounted(second), AT + 1000)
+    assert (after.start_time, after.end_time) == (SUBMIT + 300, SUBMIT + 900), "what was before is the other's"
+
+
+def test_one_that_ran_away_does_not_count_for_ever() -> None:
+    """slurmdbd may tell for months that a job runs that nobody has."""
+    told = accounted(job(state="RUNNING"))
+    life = lives.told(None, "alpha", told, SUBMIT + 30 * 86400)
+    assert (life.counted_time or 0) <= SUBMIT + 100 + 2 * 3600
+    gone = lives.unseen(lives.seen(None, "alpha", job(state="RUNNING", time_limit=None), SUBMIT + 200), SUBMIT + 300)
+    later = lives.told(gone, "alpha", accounted(job(state="RUNNING", time_limit=None)), SUBMIT + 30 * 86400)
+    assert later.counted_time == SUBMIT + 200
+
+
+def test_what_was_taken_from_a_job_is_gone() -> None:
+    life = lives.seen(None, "alpha", job(dependency="afterok:5", reservation="maint"), AT)
+    life = lives.seen(life, "alpha", job(time_limit=None), AT + 10)
+    assert (life.dependency, life.reservation, life.time_limit) == (None, None, None)
+
+
+def test_a_poll_that_comes_late_changes_nothing() -> None:
+    life = lives.told(None, "alpha", accounted(job(state="RUNNING")), AT + 200)
+    assert lives.seen(life, "alpha", job(), AT + 50) is life

@@ -39,6 +39,7 @@ class Slurmdbd:
         self.asked: list[Window] = []
         self.most = most  # more takes too long
         self.error: Exception | None = None
+        self.fail_after: int | None = None  # so many good answers
 
     async def read(self, part: str, window: Window | None = None) -> Reading:
         assert part == "history"
@@ -46,6 +47,8 @@ class Slurmdbd:
         self.asked.append(window)
         if self.error is not None:
             raise self.error
+        if self.fail_after is not None and len(self.asked) > self.fail_after:
+            raise Failed("sacct exited with 1: Connection refused")
         since, until = window
         found = [one for one in self.jobs if (one.submit_time or 0) < until and (one.end_time or NOW) >= since]
         if len(found) > self.most:
@@ -204,3 +207,32 @@ def test_spans_are_sets_of_moments(spans: list[Span], start: int, length: int) -
     missing = gaps(asked, spans)
     assert moments(missing) == moments([asked]) - moments(spans)
     assert sum(span.end - span.start for span in missing) == len(moments(missing))
+
+
+def test_a_pass_that_was_broken_off_leaves_no_gap(store: SqliteStore) -> None:
+    """slurmscope was stopped for six days, and slurmdbd fails in the middle of catching up."""
+    with store.writing("alpha") as writer:
+        writer.put_spans([Span(NOW - 20 * DAY, NOW - 6 * DAY)])
+    start = NOW - 5 * DAY
+    source = Slurmdbd(job(1, "COMPLETED", submit_time=start, start_time=start, end_time=start + 60))
+    reader = accountant(store, source)
+    source.fail_after = 1
+    with pytest.raises(Failed):
+        asyncio.run(reader.catch_up(7 * DAY))
+    source.fail_after = None
+    asyncio.run(accountant(store, source).catch_up(7 * DAY))
+    assert store.count(Lives(id=1)) == 1
+    assert len(store.spans("alpha")) == 1
+
+
+def test_a_job_that_ended_in_a_long_stop_is_found(store: SqliteStore) -> None:
+    """It ended ten days ago, when slurmscope stopped: farther back than is read after a stop."""
+    seen = NOW - 10 * DAY
+    running = job(1, "RUNNING", submit_time=seen - 1000, start_time=seen - 900)
+    with store.writing("alpha") as writer:
+        writer.put_lives([lives.unseen(lives.seen(None, "alpha", running, seen), seen)])
+        writer.put_spans([Span(NOW - 20 * DAY, seen)])
+    source = Slurmdbd(job(1, "COMPLETED", submit_time=seen - 1000, start_time=seen - 900, end_time=seen + 600))
+    asyncio.run(accountant(store, source).catch_up(7 * DAY))
+    (found,) = store.lives(Lives())
+    assert (found.state, found.end_time) == ("COMPLETED", seen + 600)
