@@ -23,8 +23,8 @@ from slurmscope.store.sqlite import SqliteStore
 LAYOUT = (
     "id array_id array_tasks tasks name user account partition qos state reason priority submit_time eligible_time "
     "start_time end_time time_limit cpus memory gpus nodes node_list reservation dependency features licenses "
-    "login_node restarts exit_code cluster changed_time counted_time gone_time accounted suspended_seconds cpu_seconds max_rss "
-    "memory_used energy derived_exit_code cancelled_by transitions steps"
+    "login_node restarts exit_code cluster changed_time counted_time gone_time accounted suspended_seconds "
+    "cpu_seconds max_rss memory_used energy derived_exit_code cancelled_by transitions steps"
 )
 STEP = (
     "id name state exit_code start_time end_time nodes tasks cpus cpu_seconds max_rss memory_used energy read_bytes "
