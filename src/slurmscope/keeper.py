@@ -139,7 +139,7 @@ class Keeper:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
-        self._named = asyncio.Event()
+        self.named = asyncio.Event()  # the cluster has told its name
         self.cluster = ""
         self._complaint = ""  # why the accounting cannot be read
 
@@ -149,7 +149,7 @@ class Keeper:
             self.cluster = snapshot.cluster
             await compute(self.recorder.notice, snapshot, fresh)
             self._news.set()
-            self._named.set()
+            self.named.set()
 
     async def run(self) -> None:
         """Writes, and reads the accounting, until it is cancelled."""
@@ -182,7 +182,7 @@ class Keeper:
             asyncio.run_coroutine_threadsafe(taken, self._loop).result(_HAND_ON_SECONDS)
 
     async def _account_on(self) -> None:
-        await self._named.wait()
+        await self.named.wait()
         accountant = Accountant(self._source, self.cluster, self._archive.call, self._hand_on, self._clock)
         while True:
             try:
@@ -199,7 +199,7 @@ class Keeper:
 
     async def _give_up_on(self) -> None:
         """Closes lives that are lost. As long as somebody may tell how they ended, that is waited for."""
-        await self._named.wait()
+        await self.named.wait()
         while True:
             await asyncio.sleep(_GIVE_UP_EVERY)
             try:

@@ -124,6 +124,7 @@ class Upkeep:
         return tasks
 
     async def _keep(self, keeper: Keeper) -> None:
+        await keeper.named.wait()
         if len(self.keepers) > 1:
             logs.cluster.set(keeper.cluster)
         await keeper.run()
