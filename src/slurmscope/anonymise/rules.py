@@ -18,6 +18,7 @@ Rule = Callable[[Seen, str], str]
 _NONE = frozenset({"", "(null)"})
 _UNLIMITED = frozenset({"UNLIMITED", "INFINITE", "INVALID", "Partition_Limit", "NONE", "parent", "inf", "nan", "N"})
 _NUMBER = re.compile(r"[-+0-9.:,/%_\[\]KMGTPE]*")
+_BITS = re.compile(r"0x[0-9A-Fa-f]+(%[0-9]+)?")
 _PRINTABLE = re.compile(r"(?!/)[ -~]*")
 _SERVER = re.compile(r"@([^:,=()&|\s]+)")
 _NAMED = re.compile(r"(.*)\((\d+)\)", re.DOTALL)
@@ -133,6 +134,11 @@ def step(names: Seen, value: str) -> str:
     if kind in ("batch", "extern", "interactive"):
         return number(names, job) + value[len(job) :]
     return number(names, value)
+
+
+def tasks(names: Seen, value: str) -> str:
+    """Of an array: `1-2,4-6`, or as slurmdbd has them, a bit for each: `0x76`."""
+    return value if _BITS.fullmatch(value) else number(names, value)
 
 
 def reason(names: Seen, value: str) -> str:

@@ -46,7 +46,8 @@ _RULES: dict[str, Rule] = {
     **_keys(rules.word, "tres_per_socket tres_per_task tres_bind tres_freq cpus_per_tres memory_per_tres mem_per_tres"),
     **_keys(rules.word, "constraints flags show_flags"),
     **_keys(rules.number, "array_task_string array_task_str array_tasks_waiting het_job_id_set derived_ec exit_code"),
-    **_keys(rules.number, "time_limit time_limit_str task"),
+    **_keys(rules.number, "time_limit time_limit_str"),
+    "task": rules.tasks,
     **_keys(rules.word, "profile shared exclusive resource_sharing select_type status"),
     # nodes
     **_keys(rules.host, "hostname address node_addr node_hostname bcast_address burstbuffer_network_address"),
