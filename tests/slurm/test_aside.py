@@ -34,6 +34,16 @@ def test_what_is_no_answer_is_none_there_either() -> None:
         asyncio.run(aside.parse(COMMAND, Output(b"sacct: error: slurmdbd is away", MARKS)))
 
 
+def test_a_job_that_was_cancelled_as_it_was_submitted_is_kept() -> None:
+    """As Slurm 26.05 told it: without a partition, without any amount."""
+    row = "32|32|root|root||Unknown|CANCELLED by 0|None|0|||1794759707|Unknown|1794759707|1794759707|00:00:00||None assigned"
+    data = (row + "|||0:0|0:0|00:00:00|||||0|allocation|").replace("|", "@field").encode() + b"\n"
+    parsed = parse_history(data, MARKS)
+    assert (parsed.skipped, len(parsed.value)) == (0, 1)
+    (found,) = parsed.value
+    assert (found.job.cpus, found.job.state, found.cancelled_by) == (0, "CANCELLED", "0")
+
+
 def test_only_what_is_long_goes_there(monkeypatch: pytest.MonkeyPatch) -> None:
     data = (RECORDINGS / "24.11" / "sacct.txt").read_bytes()
     assert not aside.suits(COMMAND, Output(data, MARKS))

@@ -26,7 +26,8 @@ class Held(NamedTuple):
 
 
 def held_of(amounts: Mapping[str, int]) -> Held:
-    return Held(amounts["cpu"], amounts.get("mem"), amounts.get("node"), values.gpus_of_tres(dict(amounts)))
+    # of a job that was cancelled as it was submitted slurmdbd knows no amounts: it held nothing
+    return Held(amounts.get("cpu", 0), amounts.get("mem"), amounts.get("node"), values.gpus_of_tres(dict(amounts)))
 
 
 @lru_cache(8192)
@@ -128,7 +129,7 @@ def _step(row: list[str], id_: str) -> Step:
         epoch(row[_END]),
         held and held.nodes,
         number(tasks),
-        held and held.cpus,
+        (held and held.cpus) or None,
         _seconds(row[_CPU]),
         most,
         used,
