@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disks import mounted
 from doctor.patients import examined, keeping, of, told
 from sinks import made
 
@@ -58,13 +59,8 @@ def everything(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(place)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", place], check=True)
+    with mounted(tmp_path / "disk", 64) as place:
+        yield place
 
 
 def fill(disk: Path, *, left: int) -> None:

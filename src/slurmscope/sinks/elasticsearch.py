@@ -32,8 +32,6 @@ _MOST_ITEMS = 1000
 _MOST_BYTES = 5_000_000
 _AT_ONCE = 5000  # documents that are in memory: the first poll of a large cluster has a hundred thousand jobs
 _FLUSH_SECONDS = 5.0
-# A node's load and free memory are never the same twice; of these, a value each minute is enough.
-_NODE_SECONDS = 60
 _ONLY = "filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 # 400 is said of what is wrong with a document, and of these, which are wrong with the index
 _OF_THE_INDEX = ("index_closed_exception", "validation_exception")
@@ -75,7 +73,7 @@ class ElasticsearchSink:
         self._sender = Sender(self.name, spool, self._send, most_items=_MOST_ITEMS, most_bytes=_MOST_BYTES)
         self._version = spool.mark
         self._ready = False  # the templates are there
-        self._nodes: dict[tuple[str, str], tuple[Node, int]] = {}  # as they were last sent, and when
+        self._nodes: dict[tuple[str, str], Node] = {}  # as they were last sent
         self._told: dict[str, tuple[Transition, ...]] = {}  # of lives that have not ended: what was sent as events
 
     @property
@@ -114,19 +112,18 @@ class ElasticsearchSink:
             if self._settings.history:
                 yield from self._events(life)
         for cluster, node, at in nodes:
-            if self._due(cluster, node, at):
+            if self._due(cluster, node):
                 yield self._document(NODES, f"{cluster}.{node.name}", documents.node(cluster, node, at))
         if self._settings.history:
             for change in changes:
                 yield self._event(documents.change_id(change), documents.change(change))
 
-    def _due(self, cluster: str, node: Node, at: int) -> bool:
-        before, sent = self._nodes.get((cluster, node.name), (None, 0))
-        # while the server is away only what differs is worth its place in the spool
-        old = at - sent >= _NODE_SECONDS and self.tally.up is not False
-        due = before is None or old or not _alike(before, node)
+    def _due(self, cluster: str, node: Node) -> bool:
+        """While the server is away only what differs is worth its place in the spool."""
+        before = self._nodes.get((cluster, node.name))
+        due = before is None or self.tally.up is not False or not _alike(before, node)
         if due:
-            self._nodes[cluster, node.name] = node, at
+            self._nodes[cluster, node.name] = node
         return due
 
     def _events(self, life: Life) -> Iterator[bytes]:
