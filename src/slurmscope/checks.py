@@ -148,6 +148,20 @@ def _check_tokens(tokens: list[str]) -> str | None:
     return None
 
 
+def _check_agent_listen(listen: str) -> str | None:
+    return None if listen == "none" or address(listen) else f"{ADDRESS_WORDS}, or none"
+
+
+_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_OWN_PATHS = re.compile(r"/(metrics(/.*)?|healthz|readyz|agent)")
+
+
+def _check_path(path: str) -> str | None:
+    if _PATH.fullmatch(path) and not _OWN_PATHS.fullmatch(path):
+        return None
+    return "a path such as /trace, which is none of /metrics, /healthz, /readyz and /agent"
+
+
 # Sinks
 
 # Labels that series of the pages have: the Pushgateway would write the group's own over them.
@@ -261,6 +275,14 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "serve.tls_key": _check_file,
     "serve.users": _check_users,
     "serve.tokens": _check_tokens,
+    "agents.tokens": _check_tokens,
+    "trace.tokens": _check_tokens,
+    "trace.path": _check_path,
+    "agent.listen": _check_agent_listen,
+    "agent.serve_url": _check_url,
+    "agent.serve_token": _check_api_key,
+    "agent.serve_token_file": _check_file,
+    "agent.serve_ca": _check_file,
     "prometheus.url": _check_url,
     "store.url": _check_store,
     "elasticsearch.url": _check_url,

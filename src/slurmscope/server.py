@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The pages over HTTP: an ASGI application without a framework, for it has six addresses and serves bytes."""
+"""The pages over HTTP: an ASGI application without a framework, for it has few addresses and serves bytes."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, Protocol
 
 from slurmscope.auth import Guard
 from slurmscope.home import home
@@ -39,30 +40,91 @@ def plain(status: int, text: str, headers: Headers | None = None) -> Answer:
     return Answer(status, text.encode() + b"\n", "text/plain; charset=utf-8", headers)
 
 
-class App:
-    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`."""
+class Receiver(Protocol):
+    """Takes what is sent to one address. Who may send, and what, is for it to say."""
 
-    def __init__(self, book: Book, guard: Guard) -> None:
+    @property
+    def most_bytes(self) -> int:
+        """Of a body; a longer one is refused before it is read."""
+        ...
+
+    async def refusal(self, headers: Mapping[str, str]) -> Answer | None:
+        """Before the body is read: why not, if so."""
+        ...
+
+    async def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Names of headers are in lower case."""
+        ...
+
+    async def about(self) -> Answer:
+        """For whoever only looks (GET): what is taken here."""
+        ...
+
+
+class _TooLongError(Exception):
+    pass
+
+
+_BODY_SECONDS = 10.0
+_BODIES = 16  # read at a time: this many times `most_bytes` is the memory that senders can take
+
+
+_CLOSE = (b"connection", b"close")
+
+
+def _too_long(receiver: Receiver) -> Answer:
+    return plain(413, f"at most {receiver.most_bytes} bytes are taken here")
+
+
+async def _body(receive: Receive, most: int) -> bytes:
+    """All of a body. Raises TimeoutError, ConnectionError and _TooLongError."""
+    pieces: list[bytes] = []
+    size = 0
+    async with asyncio.timeout(_BODY_SECONDS):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionError
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+            if size > most:
+                raise _TooLongError
+            if not message.get("more_body"):
+                return b"".join(pieces)
+
+
+class App:
+    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`, and those at which things are received."""
+
+    def __init__(self, book: Book, guard: Guard, receivers: Mapping[str, Receiver] | None = None) -> None:
         self._book = book
         self._guard = guard
+        self._receivers = receivers or {}
+        self._bodies = asyncio.Semaphore(_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        receiver = self._receivers.get(scope["path"])
+        if receiver is not None and scope["method"] != "HEAD":
+            await self._respond(scope, send, self._received(receiver, scope, receive))
+            return
         if not scope["path"].startswith("/metrics"):
-            await self._serve(scope, send)
+            await self._respond(scope, send, self._answer(scope))
             return
         requests = self._book.requests
         requests.in_flight += 1
         try:
-            status = await self._serve(scope, send)
+            status = await self._respond(scope, send, self._answer(scope))
         finally:
             requests.in_flight -= 1
         requests.total[status] = requests.total.get(status, 0) + 1
 
-    async def _serve(self, scope: Scope, send: Send) -> int:
+    async def _respond(self, scope: Scope, send: Send, answering: Awaitable[Answer]) -> int:
         try:
-            answer = await self._answer(scope)
+            answer = await answering
+        except ConnectionError:
+            return 499  # nobody is there to hear it
         except Exception:
             log.exception("a request failed", extra=fields(path=scope["path"]))
             answer = plain(500, "something went wrong; the log says what")
@@ -73,6 +135,31 @@ class App:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return answer.status
 
+    async def _received(self, receiver: Receiver, scope: Scope, receive: Receive) -> Answer:
+        if scope["method"] == "GET":
+            return await receiver.about()
+        if scope["method"] != "POST":
+            return plain(405, "only GET and POST", [(b"allow", b"GET, POST")])
+        headers = _headers(scope)
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > receiver.most_bytes:
+            answer: Answer | None = _too_long(receiver)
+        else:
+            answer = await receiver.refusal(headers)
+        if answer is not None:
+            # what is left of the body must not be taken for the next request
+            answer.headers.append(_CLOSE)
+            return answer
+        try:
+            async with self._bodies:
+                return await receiver.take(headers, await _body(receive, receiver.most_bytes))
+        except _TooLongError:
+            answer = _too_long(receiver)
+        except TimeoutError:
+            answer = plain(408, f"the body did not come in {_BODY_SECONDS:g} s")
+        answer.headers.append(_CLOSE)
+        return answer
+
     async def _answer(self, scope: Scope) -> Answer:
         path: str = scope["path"]
         if scope["method"] not in ("GET", "HEAD"):
@@ -81,7 +168,7 @@ class App:
             return plain(200, "ok")
         if path == "/readyz":
             return self._ready()
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = _headers(scope)
         if not await self._guard.allows_async(headers.get("authorization")):
             challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
             return plain(401, "a name and password or a token is needed", challenge)
@@ -124,6 +211,10 @@ class App:
         if gzip:
             more.append((b"content-encoding", b"gzip"))
         return Answer(200, body, OPENMETRICS if openmetrics else TEXT, more)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _choices(header: str) -> Iterable[tuple[str, float]]:
