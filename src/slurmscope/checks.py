@@ -280,7 +280,6 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "trace.path": _check_path,
     "agent.listen": _check_agent_listen,
     "agent.serve_url": _check_url,
-    "agent.serve_token": _check_api_key,
     "agent.serve_token_file": _check_file,
     "agent.serve_ca": _check_file,
     "prometheus.url": _check_url,

@@ -374,10 +374,12 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "Empty: it is sent to none."
         ),
     ] = ""
-    serve_token: Annotated[
-        str, Meta(description="The token that it wants (`agents.tokens` there).", extra={"secret": True})
+    serve_token_file: Annotated[
+        str,
+        Meta(
+            description="File that holds the token that it wants (`agents.tokens` there); read anew when it is refused."
+        ),
     ] = ""
-    serve_token_file: Annotated[str, Meta(description="File that holds the token; read anew when it is refused.")] = ""
     serve_ca: Annotated[
         str, Meta(description="File of the certificates (PEM) that `https://` is checked against. Empty: the system's.")
     ] = ""
