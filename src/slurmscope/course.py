@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The course of what a job used, put together from what was measured on its nodes.
+
+All amounts are integrals over time (core-seconds, byte-seconds, bytes), kept in buckets of a step. So what several
+nodes told adds up, a sample may lie across buckets and may come late, and two buckets make one of twice the step: a
+course never has more than MOST of them, however long the job runs. How much of a job's time was measured is kept beside
+(`covered`), and a bucket in which nothing was measured is a gap and not a zero.
+
+Amounts are whole numbers: milliseconds of cores, nodes and GPUs, MiB-seconds, bytes, joules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from slurmscope.measure import GpuUse, Measure
+
+T = TypeVar("T")
+N = TypeVar("N", int, float)
+
+STEP = 15
+"""Seconds of a bucket, at first."""
+MOST = 360
+"""Buckets of a course."""
+AGENT, TRACE, PROMETHEUS = "agent", "trace", "prometheus"
+
+# Of each of these a bucket has one number. A `…_covered` is the time in which the amount was measured.
+AMOUNTS = (
+    "covered",  # ms of nodes
+    "cpu",  # ms of cores
+    "memory",  # MiB-seconds in use: anonymous and shared
+    "io_covered",  # ms of nodes
+    "read",  # bytes
+    "written",
+    "gpu_covered",  # ms of GPUs that the job held and of which the use was told
+    "gpu",  # ms of GPUs in use
+    "gpu_memory",  # MiB-seconds
+    "gpu_energy",  # joules
+)
+
+MIB = 1 << 20
+_MOST_NODES = 10_000
+_MOST_PROGRAMS = 20
+_MOST_PARTS = 256  # processes that trace themselves, of a node
+_FAR = 400 * 86400  # seconds: no job is that long, and a clock that jumped must not make a course of one bucket
+_RECENT = 60.0  # seconds that a job may have run before its first sample, which then counts from its start
+
+
+class Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a job used on one node from `start` to `end`. None: that was not measured."""
+
+    node: str
+    start: float
+    end: float
+    source: str  # AGENT, TRACE or PROMETHEUS
+    part: str = ""  # which process, where several of a node tell of themselves
+    cpus: int | None = None
+    cpu_seconds: float | None = None
+    memory: int | None = None  # in use, on average
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    peak: int | None = None  # as the kernel has it, file cache among it
+    limit: int | None = None
+    oom_kills: int | None = None
+    throttled_seconds: float | None = None
+    processes: int | None = None
+    threads: int | None = None
+    open_files: int | None = None
+    scratch: bool | None = None
+    programs: tuple[tuple[str, int], ...] = ()  # names, and the most threads of one
+    gpus: tuple[GpuUse, ...] | None = None
+
+
+class GpuSum(msgspec.Struct):
+    """A GPU that a job held, on a node."""
+
+    index: int
+    instance: int | None = None
+    model: str = ""
+    memory_total: int | None = None
+    covered: int = 0
+    used: int = 0  # ms
+    peak: float = 0.0  # of its utilisation
+    memory: int = 0  # MiB-seconds
+    memory_peak: int = 0
+    energy: int = 0  # joules
+    idle: int = 0  # ms in which no process of the job was on it
+
+
+class NodeSum(msgspec.Struct):
+    """What a job used on a node. A peak is that of one sample; None: it was never measured."""
+
+    source: str
+    until: float = 0.0  # until when it is covered
+    parts: dict[str, float] = {}  # of each that tells: until when it has told
+    covered: int = 0
+    cpus: int | None = None
+    cpu: int | None = None
+    cpu_peak: float | None = None  # cores
+    memory: int | None = None
+    memory_peak: int | None = None
+    peak: int | None = None
+    limit: int | None = None
+    oom_kills: int | None = None
+    throttled_seconds: float | None = None
+    read: int | None = None
+    written: int | None = None
+    processes_peak: int | None = None
+    threads_peak: int | None = None
+    open_files_peak: int | None = None
+    gpus: dict[str, GpuSum] = {}
+
+
+class Course(msgspec.Struct, kw_only=True):
+    step: int = STEP
+    start: int  # of the first bucket, a multiple of the step
+    amounts: dict[str, list[int]]
+    nodes: dict[str, NodeSum] = {}
+    programs: dict[str, int] = {}
+    scratch: bool | None = None
+    missed: int = 0  # samples that found no room: nodes beyond the most
+
+    @classmethod
+    def at(cls, time: float) -> Course:
+        return cls(start=int(time) // STEP * STEP, amounts={name: [] for name in AMOUNTS})
+
+    @property
+    def length(self) -> int:
+        return len(self.amounts["covered"])
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length * self.step
+
+
+def between(before: Measure | None, now: Measure, node: str, start: float, end: float, source: str) -> Sample | None:
+    """What a job used between two looks at it; at the first one, since it began, if it has only just."""
+    since: Measure
+    if before is None:
+        if now.start_time is None or not 0 <= end - now.start_time <= _RECENT:
+            return None
+        since, start = _ZERO, float(now.start_time)
+    else:
+        since = before
+    if end <= start:
+        return None
+    used = [one for one in (in_use(now), in_use(since) if before is not None else None) if one is not None]
+    return Sample(
+        node=node,
+        start=start,
+        end=end,
+        source=source,
+        cpus=now.cpus,
+        cpu_seconds=_grown(since.cpu_seconds, now.cpu_seconds),
+        memory=sum(used) // len(used) if used else None,
+        read_bytes=_whole(_grown(since.read_bytes, now.read_bytes)),
+        written_bytes=_whole(_grown(since.written_bytes, now.written_bytes)),
+        peak=now.peak,
+        limit=now.limit,
+        oom_kills=now.oom_kills,
+        throttled_seconds=now.throttled_seconds,
+        processes=now.processes,
+        threads=now.threads,
+        open_files=now.open_files,
+        scratch=now.scratch,
+        programs=tuple((one.name, one.threads) for one in now.programs),
+        gpus=now.gpus,
+    )
+
+
+_ZERO = Measure(job=0, cpu_seconds=0.0, read_bytes=0, written_bytes=0)
+
+
+def in_use(measure: Measure) -> int | None:
+    """The memory that a job cannot do without: not the file cache, which the kernel takes back."""
+    if measure.anonymous is not None:
+        return measure.anonymous + (measure.shared or 0)
+    return measure.rss if measure.rss is not None else measure.memory
+
+
+def _grown(before: float | None, now: float | None) -> float | None:
+    if before is None or now is None:
+        return None
+    # a counter that fell began anew: what it says now came since
+    return now - before if now >= before else now
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def add(course: Course | None, sample: Sample) -> Course:
+    """The course with a sample added, in place. What was told before (a replay) adds nothing."""
+    if course is None:
+        course = Course.at(sample.start)
+    node = course.nodes.get(sample.node)
+    if node is None:
+        if len(course.nodes) >= _MOST_NODES:
+            course.missed += 1
+            return course
+        node = course.nodes[sample.node] = NodeSum(sample.source, parts={}, gpus={})
+    if sample.source == TRACE and node.source != TRACE:
+        return course  # the agent sees what the job tells of itself, and more
+    start = max(sample.start, node.parts.get(sample.part, sample.start))
+    if sample.source != TRACE:
+        start = max(start, node.until)  # what was traced before the agent came is counted
+        node.source = sample.source
+    if not start < sample.end or abs(sample.end - course.start) > _FAR:
+        return course
+    share = (sample.end - start) / (sample.end - sample.start)
+    _remember(node, sample)
+    covered = max(0.0, sample.end - max(start, node.until))
+    node.until = max(node.until, sample.end)
+    _spread(course, start, sample.end, _amounts(sample, sample.end - start, covered, share))
+    _sum_node(node, sample, sample.end - start, covered, share)
+    _sum_gpus(node, sample, covered)
+    for name, threads in sample.programs:
+        if name in course.programs or len(course.programs) < _MOST_PROGRAMS:
+            course.programs[name] = max(threads, course.programs.get(name, 0))
+    if sample.scratch is not None:
+        course.scratch = bool(course.scratch) or sample.scratch
+    return course
+
+
+def _remember(node: NodeSum, sample: Sample) -> None:
+    if sample.part not in node.parts and len(node.parts) >= _MOST_PARTS:
+        del node.parts[min(node.parts, key=node.parts.__getitem__)]
+    node.parts[sample.part] = sample.end
+
+
+def _amounts(sample: Sample, seconds: float, covered: float, share: float) -> dict[str, float]:
+    """What the part of a sample that is new adds; `seconds` long, of which `covered` were not covered yet."""
+    found = {"covered": covered * 1000}
+    if sample.cpu_seconds is not None:
+        found["cpu"] = sample.cpu_seconds * share * 1000
+    if sample.memory is not None:
+        found["memory"] = sample.memory / MIB * seconds
+    if sample.read_bytes is not None or sample.written_bytes is not None:
+        found["io_covered"] = covered * 1000
+        found["read"] = (sample.read_bytes or 0) * share
+        found["written"] = (sample.written_bytes or 0) * share
+    for gpu in sample.gpus or ():
+        if gpu.utilization is not None:
+            found["gpu_covered"] = found.get("gpu_covered", 0.0) + covered * 1000
+            found["gpu"] = found.get("gpu", 0.0) + gpu.utilization * covered * 1000
+            found["gpu_memory"] = found.get("gpu_memory", 0.0) + (gpu.memory_used or 0) / MIB * covered
+            found["gpu_energy"] = found.get("gpu_energy", 0.0) + (gpu.power or 0.0) * covered
+    return found
+
+
+def _sum_node(node: NodeSum, sample: Sample, seconds: float, covered: float, share: float) -> None:
+    node.covered += round(covered * 1000)
+    node.cpus, node.limit = _told(sample.cpus, node.cpus), _told(sample.limit, node.limit)
+    node.oom_kills = _told(sample.oom_kills, node.oom_kills)
+    node.throttled_seconds = _told(sample.throttled_seconds, node.throttled_seconds)
+    if sample.cpu_seconds is not None:
+        node.cpu = (node.cpu or 0) + round(sample.cpu_seconds * share * 1000)
+        node.cpu_peak = _most(node.cpu_peak, sample.cpu_seconds * share / seconds)
+    if sample.memory is not None:
+        node.memory = (node.memory or 0) + round(sample.memory / MIB * seconds)
+        node.memory_peak = _most(node.memory_peak, sample.memory)
+    if sample.read_bytes is not None:
+        node.read = (node.read or 0) + round(sample.read_bytes * share)
+    if sample.written_bytes is not None:
+        node.written = (node.written or 0) + round(sample.written_bytes * share)
+    node.peak = _most(node.peak, sample.peak)
+    node.processes_peak = _most(node.processes_peak, sample.processes)
+    node.threads_peak = _most(node.threads_peak, sample.threads)
+    node.open_files_peak = _most(node.open_files_peak, sample.open_files)
+
+
+def _sum_gpus(node: NodeSum, sample: Sample, covered: float) -> None:
+    for gpu in sample.gpus or ():
+        found = node.gpus.setdefault(gpu.uuid, GpuSum(gpu.index, gpu.instance, gpu.model, gpu.memory_total))
+        if gpu.utilization is not None:
+            found.covered += round(covered * 1000)
+            found.used += round(gpu.utilization * covered * 1000)
+            found.peak = max(found.peak, gpu.utilization)
+            found.energy += round((gpu.power or 0.0) * covered)
+        if gpu.memory_used is not None:
+            found.memory += round(gpu.memory_used / MIB * covered)
+            found.memory_peak = max(found.memory_peak, gpu.memory_used)
+        if gpu.processes == 0:
+            found.idle += round(covered * 1000)
+
+
+def _told(new: T | None, old: T | None) -> T | None:
+    return old if new is None else new
+
+
+def _most(one: N | None, other: N | None) -> N | None:
+    told = [value for value in (one, other) if value is not None]
+    return max(told) if told else None
+
+
+def _spread(course: Course, start: float, end: float, amounts: dict[str, float]) -> None:
+    """Into the buckets, each its share; rounded so that nothing is lost or gained."""
+    _reach(course, start, end)
+    edges = [start, *_edges(course, start, end), end]
+    first = int(start - course.start) // course.step
+    for name, amount in amounts.items():
+        column = course.amounts[name]
+        given = 0
+        for at, (_, until) in enumerate(pairwise(edges)):
+            total = round(amount * (until - start) / (end - start))
+            column[first + at] += total - given
+            given = total
+
+
+def _edges(course: Course, start: float, end: float) -> Iterable[int]:
+    edge = course.start + (int(start - course.start) // course.step + 1) * course.step
+    return range(edge, int(end) + (end > int(end)), course.step)
+
+
+def _reach(course: Course, start: float, end: float) -> None:
+    """Makes buckets for a time, of a longer step if there would be too many."""
+    while True:
+        first = min(course.start, int(start) // course.step * course.step)
+        last = max(course.end, -(-int(end + 1) // course.step) * course.step)
+        if (last - first) // course.step <= MOST:
+            break
+        _coarsen(course)
+    before = (course.start - first) // course.step
+    after = (last - course.end) // course.step
+    course.start = first
+    for name in AMOUNTS:
+        course.amounts[name] = [0] * before + course.amounts[name] + [0] * after
+
+
+def _coarsen(course: Course) -> None:
+    step = course.step * 2
+    start = course.start // step * step
+    before = [0] if start < course.start else []
+    for name, column in course.amounts.items():
+        padded = before + column
+        if len(padded) % 2:
+            padded.append(0)
+        course.amounts[name] = [one + other for one, other in zip(padded[::2], padded[1::2], strict=True)]
+    course.step, course.start = step, start
+
+
+def copied(course: Course) -> Course:
+    """One that can be handed to another thread."""
+    return replace(
+        course,
+        amounts={name: list(column) for name, column in course.amounts.items()},
+        nodes={
+            name: replace(node, parts=dict(node.parts), gpus={uuid: replace(gpu) for uuid, gpu in node.gpus.items()})
+            for name, node in course.nodes.items()
+        },
+        programs=dict(course.programs),
+    )

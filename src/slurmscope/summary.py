@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the course of a job comes to: a line for a chart, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from slurmscope.course import AGENT, MIB, PROMETHEUS, TRACE, Course, GpuSum, NodeSum
+
+
+class Moment(msgspec.Struct, frozen=True, gc=False):
+    """A bucket for a chart: means over its time, of the whole job. None: not measured then."""
+
+    time: int
+    cpu: float | None  # cores
+    memory: int | None
+    read: float | None  # bytes a second
+    written: float | None
+    gpu: float | None  # share of its GPUs' time, 0 to 1
+    gpu_memory: int | None
+    gpu_power: float | None  # watts
+
+
+class Figures(msgspec.Struct, frozen=True, gc=False):
+    """Of one quantity over the time that was measured, each bucket alike."""
+
+    mean: float
+    peak: float
+    p05: float
+    p25: float
+    p50: float
+    p75: float
+    p95: float
+
+
+class GpuSummary(msgspec.Struct, frozen=True, gc=False):
+    node: str
+    uuid: str
+    index: int
+    instance: int | None
+    model: str
+    memory_total: int | None
+    mean: float | None  # of its utilisation
+    peak: float
+    memory_peak: int
+    energy: int  # joules
+    idle_seconds: float  # in which it was held, and no process of the job was on it
+
+
+class NodeSummary(msgspec.Struct, frozen=True, gc=False):
+    node: str
+    seconds: float  # that were measured
+    cpus: int | None
+    cpu_seconds: float | None
+    cpu_peak: float | None
+    memory_mean: int | None
+    memory_peak: int | None
+    peak: int | None
+    limit: int | None
+    oom_kills: int | None
+    throttled_seconds: float | None
+    read_bytes: int | None
+    written_bytes: int | None
+    processes_peak: int | None
+    threads_peak: int | None
+    open_files_peak: int | None
+
+
+class Summary(msgspec.Struct, frozen=True, gc=False):
+    """What a job used, as far as it was measured. None: that was not."""
+
+    source: str
+    coverage: float | None  # share of the time of its nodes that was measured, 0 to 1
+    seconds: float  # of nodes, that were measured
+    first: int
+    last: int
+    step: int
+    cpu: Figures | None  # cores
+    cpu_seconds: float | None
+    cpu_share: float | None  # of the time of the cores that it could use
+    memory: Figures | None  # bytes, over its nodes
+    memory_share: float | None  # of its limit, on the node where that was most
+    read: Figures | None  # bytes a second
+    written: Figures | None
+    read_bytes: int | None
+    written_bytes: int | None
+    gpu: Figures | None
+    gpu_memory: Figures | None
+    gpu_energy: int | None
+    oom_kills: int | None
+    scratch: bool | None
+    programs: dict[str, int]  # names, and the most threads of one
+    nodes: tuple[NodeSummary, ...]
+    gpus: tuple[GpuSummary, ...]
+
+
+def moments(course: Course) -> list[Moment]:
+    nodes = len(course.nodes)
+    gpus = sum(1 for node in course.nodes.values() for gpu in node.gpus.values() if gpu.covered)
+    columns = course.amounts
+    cpu_told, memory_told = (_anybody(course, name) for name in ("cpu", "memory"))
+    found = []
+    for at in range(course.length):
+        covered, io, gpu = (columns[name][at] / 1000 for name in ("covered", "io_covered", "gpu_covered"))
+
+        def mean(name: str, seconds: float, of: float, at: int = at) -> float | None:
+            return columns[name][at] / seconds * of if seconds > 0 else None
+
+        found.append(
+            Moment(
+                course.start + at * course.step,
+                mean("cpu", covered, nodes / 1000) if cpu_told else None,
+                _whole(mean("memory", covered, nodes * MIB)) if memory_told else None,
+                mean("read", io, nodes),
+                mean("written", io, nodes),
+                mean("gpu", gpu, 1 / 1000),
+                _whole(mean("gpu_memory", gpu, gpus * MIB)),
+                mean("gpu_energy", gpu, gpus),
+            )
+        )
+    return found
+
+
+def summary(course: Course, nodes: int | None, start: int | None, end: int | None) -> Summary:
+    """Of a job on so many nodes, from `start` to `end`, where these are known."""
+    line = moments(course)
+    covered = sum(course.amounts["covered"]) / 1000
+    expected = nodes * (end - start) if nodes and start is not None and end is not None and end > start else None
+    sums = course.nodes.values()
+    last = max((node.until for node in sums), default=float(course.start))
+    cpu = [(node.cpu / 1000, node.cpus * node.covered / 1000) for node in sums if node.cpu is not None and node.cpus]
+    shares = [node.memory_peak / node.limit for node in sums if node.memory_peak is not None and node.limit]
+    sources = {node.source for node in sums}
+    return Summary(
+        source=next((one for one in (PROMETHEUS, AGENT, TRACE) if one in sources), ""),
+        coverage=None if expected is None else min(1.0, covered / expected),
+        seconds=covered,
+        first=course.start,
+        last=int(last),
+        step=course.step,
+        cpu=_figures([one.cpu for one in line]),
+        cpu_seconds=_total([node.cpu for node in sums], 1000),
+        cpu_share=sum(used for used, _ in cpu) / sum(of for _, of in cpu) if sum(of for _, of in cpu) else None,
+        memory=_figures([one.memory for one in line]),
+        memory_share=max(shares) if shares else None,
+        read=_figures([one.read for one in line]),
+        written=_figures([one.written for one in line]),
+        read_bytes=_whole(_total([node.read for node in sums])),
+        written_bytes=_whole(_total([node.written for node in sums])),
+        gpu=_figures([one.gpu for one in line]),
+        gpu_memory=_figures([one.gpu_memory for one in line]),
+        gpu_energy=_whole(_total([gpu.energy for node in sums for gpu in node.gpus.values() if gpu.covered])),
+        oom_kills=_whole(_total([node.oom_kills for node in sums])),
+        scratch=course.scratch,
+        programs=dict(course.programs),
+        nodes=tuple(_node_summary(name, node) for name, node in sorted(course.nodes.items())),
+        gpus=tuple(
+            _gpu_summary(name, uuid, gpu)
+            for name, node in sorted(course.nodes.items())
+            for uuid, gpu in sorted(node.gpus.items(), key=lambda one: (one[1].index, one[1].instance or 0))
+        ),
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _anybody(course: Course, name: str) -> bool:
+    return any(getattr(node, name) is not None for node in course.nodes.values())
+
+
+def _total(values: Iterable[float | None], of: int = 1) -> float | None:
+    told = [value for value in values if value is not None]
+    return sum(told) / of if told else None
+
+
+def _figures(values: Sequence[float | None]) -> Figures | None:
+    told = sorted(value for value in values if value is not None)
+    if not told:
+        return None
+
+    def at(share: float) -> float:
+        return told[min(len(told) - 1, int(share * len(told)))]
+
+    return Figures(sum(told) / len(told), told[-1], at(0.05), at(0.25), at(0.5), at(0.75), at(0.95))
+
+
+def _node_summary(name: str, node: NodeSum) -> NodeSummary:
+    seconds = node.covered / 1000
+    return NodeSummary(
+        name,
+        seconds,
+        node.cpus,
+        None if node.cpu is None else node.cpu / 1000,
+        node.cpu_peak,
+        None if node.memory is None or not seconds else int(node.memory / seconds * MIB),
+        node.memory_peak,
+        node.peak,
+        node.limit,
+        node.oom_kills,
+        node.throttled_seconds,
+        node.read,
+        node.written,
+        node.processes_peak,
+        node.threads_peak,
+        node.open_files_peak,
+    )
+
+
+def _gpu_summary(name: str, uuid: str, gpu: GpuSum) -> GpuSummary:
+    return GpuSummary(
+        name,
+        uuid,
+        gpu.index,
+        gpu.instance,
+        gpu.model,
+        gpu.memory_total,
+        gpu.used / gpu.covered if gpu.covered else None,
+        gpu.peak,
+        gpu.memory_peak,
+        gpu.energy,
+        gpu.idle / 1000,
+    )
