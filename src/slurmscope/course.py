@@ -169,7 +169,7 @@ def between(before: Measure | None, now: Measure, node: str, start: float, end: 
         threads=now.threads,
         open_files=now.open_files,
         scratch=now.scratch,
-        programs=tuple((one.name, one.threads) for one in now.programs),
+        programs=tuple((one.name, one.most_threads) for one in now.programs),
         gpus=now.gpus,
     )
 

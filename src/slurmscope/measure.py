@@ -68,8 +68,9 @@ class Program(msgspec.Struct, frozen=True, gc=False):
     name: str
     processes: int
     threads: int
+    most_threads: int  # of one process
     rss: int
-    cpu_seconds: float  # of those that are there now
+    cpu_seconds: float  # of those that are there now, and of the children that they have reaped
 
 
 class Pressure(msgspec.Struct, frozen=True, gc=False):
@@ -88,6 +89,7 @@ class Measure(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     account: str = ""
     start_time: int | None = None  # of the job, as Slurm told it to its processes
     cpus: int | None = None  # that it may use here
+    cores: float | None = None  # in use, on average since the look before
     # counters; those of cgroups know of processes that have ended, whoever reaped them
     cpu_seconds: float | None = None
     user_seconds: float | None = None
@@ -113,7 +115,8 @@ class Measure(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     processes: int = 0
     threads: int = 0
     zombies: int = 0
-    open_files: int | None = None
+    open_files: int | None = None  # that have a path, devices not among them
+    descriptors: int | None = None  # pipes, sockets and all
     scratch: bool | None = None  # whether it was ever seen with a file of a scratch file system open
     # input and output: counters. Of processes: what they read and wrote that reached a disk or a file server
     read_bytes: int | None = None
@@ -126,7 +129,7 @@ class Measure(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     sent_bytes: int | None = None
     programs: tuple[Program, ...] = ()  # those with the most processor time
     gpus: tuple[GpuUse, ...] | None = None  # None: nobody can tell
-    missed: int = 0  # what could not be read of it this time
+    missed: int = 0  # files that could not be read this time
 
 
 class Report(msgspec.Struct, frozen=True, gc=False, kw_only=True):
