@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""How Slurm names the cgroups of jobs, and what it tells their processes.
+
+  version 1   CONTROLLER/slurm[_NODE]/uid_U/job_J/step_S/task_T
+  version 2   [system.slice/][NODE_]slurmstepd.scope/job_J/step_S/{slurm,user/task_T}
+  … 26.05     the same with the job's SLUID (sFV1M7EWC9FF00) in place of job_J, unless CgroupJobIdPaths=yes
+
+NODE is there where one host runs several slurmd. slurmstepd is in step_S (version 1) or step_S/slurm (version 2), its
+title is "slurmstepd: [J.S]".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+from slurmscope.node.mounts import V2, Mounts
+from slurmscope.node.scheduler import Found, Told
+
+_ROOT_V1 = re.compile(r"slurm(?:_(.+))?")
+_SCOPE = re.compile(r"(?:(.+)_)?slurmstepd\.scope")
+_UID = re.compile(r"uid_([0-9]{1,10})")
+_JOB = re.compile(r"job_([0-9]{1,10})")
+_SLUID = re.compile(r"s[0-9A-Z]{13}")
+_TITLE = re.compile(r"slurmstepd: \[([0-9]{1,10})(?:[._+][^\]]*)?\]")
+_STEPS = ("step_",)
+
+
+def _folders(path: str) -> Iterator[os.DirEntry[str]]:
+    """Those in a folder; none if it has gone meanwhile."""
+    try:
+        with os.scandir(path) as entries:
+            yield from (entry for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return
+
+
+Squeue = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
+
+
+class Slurm:
+    name = "slurm"
+
+    def __init__(self, squeue: Squeue | None = None) -> None:
+        """`squeue` gives the numbers of the jobs with these SLUIDs."""
+        self._squeue = squeue
+
+    def find(self, mounts: Mounts) -> list[Found]:
+        found: dict[str, Found] = {}
+        for controller, tree in mounts.trees.items():
+            for one in self._find_v2(tree) if controller == V2 else self._find_v1(controller, tree):
+                # the trees of version 1 tell of the same job
+                known = found.setdefault(one.key, one)
+                known.folders.update(one.folders)
+        return list(found.values())
+
+    def _find_v1(self, controller: str, tree: str) -> Iterator[Found]:
+        for root in _folders(tree):
+            if not (named := _ROOT_V1.fullmatch(root.name)):
+                continue
+            for user in _folders(root.path):
+                if not (uid := _UID.fullmatch(user.name)):
+                    continue
+                for folder in _folders(user.path):
+                    if job := _JOB.fullmatch(folder.name):
+                        key = f"{root.name}/{user.name}/{folder.name}"
+                        yield Found(key, int(job[1]), {controller: folder.path}, named[1] or "", int(uid[1]))
+
+    def _find_v2(self, tree: str) -> Iterator[Found]:
+        for above in (tree, os.path.join(tree, "system.slice")):  # noqa: PTH118 - this runs often, and paths are slow
+            for scope in _folders(above):
+                if not (named := _SCOPE.fullmatch(scope.name)):
+                    continue
+                for folder in _folders(scope.path):
+                    job = _JOB.fullmatch(folder.name)
+                    if job or _SLUID.fullmatch(folder.name):
+                        key = f"{scope.name}/{folder.name}"
+                        yield Found(key, int(job[1]) if job else None, {V2: folder.path}, named[1] or "")
+
+    def own(self, inside: str, title: str) -> bool:
+        parts = inside.split("/")
+        # nothing of the job's is ever in step_S/slurm, nor in step_S itself but for what calls itself slurmstepd
+        if len(parts) == 2 and parts[0].startswith(_STEPS) and parts[1] == "slurm":
+            return True
+        return len(parts) == 1 and title.startswith("slurmstepd:")
+
+    def titled(self, title: str) -> int | None:
+        found = _TITLE.match(title)
+        return int(found[1]) if found else None
+
+    def told(self, environ: Mapping[str, str]) -> Told:
+        return Told(
+            _number(environ.get("SLURM_JOB_ID", "")),
+            environ.get("SLURM_CLUSTER_NAME", ""),
+            environ.get("SLURMD_NODENAME", ""),
+            environ.get("SLURM_JOB_ACCOUNT", ""),
+            _number(environ.get("SLURM_JOB_START_TIME", "")),
+        )
+
+    async def ask(self, keys: Sequence[str]) -> dict[str, int]:
+        by_sluid = {key.rpartition("/")[2]: key for key in keys}
+        if self._squeue is None or not by_sluid:
+            return {}
+        told = await self._squeue(list(by_sluid))
+        return {by_sluid[sluid]: job for sluid, job in told.items() if sluid in by_sluid}
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else None
