@@ -4,10 +4,11 @@
 
 Slurm tells a job the numbers of its GPUs (`SLURM_STEP_GPUS`, `SLURM_JOB_GPUS`), which are places in its own list. Where
 gres.conf names files, that list is in the order of /dev/nvidia<minor>; where Slurm looks for itself (AutoDetect), in
-that of the bus, by which the driver counts as well. On most machines these are the same. Where they are not, that order is
-taken which agrees with what else is known: device cgroup, UUIDs, processes on a GPU; else that of the files. Instances
-(MIG) stand in Slurm's list in the place of their GPU, in the driver's order. A GPU that is gone leaves its number free,
-so that the others keep theirs, but not where there are instances or AMD's GPUs, whose files are not counted from 0.
+that of the bus, by which the driver counts as well. On most machines these are the same. Where they are not, that order
+is taken which agrees with what else is known: device cgroup, UUIDs, processes on a GPU; else that of the files.
+Instances (MIG) stand in Slurm's list in the place of their GPU, in the driver's order. A GPU that is gone leaves its
+number free, so that the others keep theirs, but not where there are instances or AMD's GPUs, whose files are not
+counted from 0.
 """
 
 from __future__ import annotations
