@@ -65,6 +65,7 @@ def test_each_kind_is_forgotten_in_its_own_time(store: SqliteStore) -> None:
     )
     assert forget(store, settings, now) == {
         "jobs": 1,
+        "series": 0,
         "node_changes": 1,
         "totals_fine": 2,
         "totals_middle": 1,

@@ -318,8 +318,9 @@ def test_a_store_tells_of_itself(store: Store, url: str) -> None:
     put(store, life(1), ended(2, "beta", submit_time=T0 + 5))
     fill_rest(store, "alpha")
     found = store.stats()
-    assert found.where == store.where and found.schema == 1 and found.clusters == ("alpha", "beta")
-    assert found.counts == {"jobs": 2, "usage": 0, "nodes": 12, "node_changes": 10, "totals": 20}
+    assert found.where == store.where and found.schema == 2 and found.clusters == ("alpha", "beta")
+    rest = {"usage": 0, "nodes": 12, "node_changes": 10, "totals": 20}
+    assert found.counts == {"jobs": 2, "measured": 0, "series": 0} | rest
     assert (found.oldest, found.newest) == (T0, T0 + 5) and (found.bytes or 1) > 0
     assert store.clusters() == ["alpha", "beta"]
     assert "secret" not in store.where

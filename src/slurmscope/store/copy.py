@@ -44,6 +44,9 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, of: Non
                 writer.put_lives(lives)
             done += len(lives)
             progress(done, max(done, of))
+        for measured in source.each_measured(cluster):
+            with target.writing(cluster) as writer:
+                writer.put_measured(measured)
         _copy_usage(source, target, cluster)
         _copy_rest(source, target, cluster)
 
@@ -141,6 +144,7 @@ def _windows(ask: Callable[[int, int], list[T]], width: int) -> Iterator[list[T]
 
 _KINDS: dict[str, Callable[[Store, str], Iterable[Sequence[Any]]]] = {
     "jobs": lambda store, cluster: store.each_life(cluster),
+    "measured jobs": lambda store, cluster: store.each_measured(cluster),
     "usage rows": _usage,
     "nodes": lambda store, cluster: [store.nodes(cluster)],
     "node changes": lambda store, cluster: _windows(_changes(store, cluster), _CHANGES_WIDTH),

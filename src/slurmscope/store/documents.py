@@ -6,7 +6,8 @@ Fields have the names that they have here. MongoDB takes no name with a dot or a
 without a type have none at all: what is a mapping here is a list there, `[{"type": "a100", "count": 4}]`.
 
 Every document has the number of the batch that wrote it (journal.py). A life has two fields more, by which it is
-looked for: `open`, and `submitted`, which is never null.
+looked for: `open`, and `submitted`, which is never null. What a job used is in two collections, for its course is
+forgotten before its summary: each is binary, as measured.py has it, beside what may be looked for.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from bson import Int64
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from msgspec.structs import asdict
 
-from slurmscope.life import Life, document, of_document
+from slurmscope.life import Life, document, document_id, of_document
 from slurmscope.model import Node
-from slurmscope.store.protocol import KeptNode, NodeChange, Point, Span
+from slurmscope.store.measured import COLUMNS, columns, packed, to_course, to_summary
+from slurmscope.store.protocol import KeptNode, Measured, NodeChange, Point, Span
 from slurmscope.usage import AMOUNTS, KEYS, Key
 
 Document = dict[str, Any]
 
-JOBS, USAGE, NODES, CHANGES, TOTALS, SPANS = "jobs", "usage", "nodes", "node_changes", "totals", "spans"
+JOBS, MEASURED, SERIES = "jobs", "measured", "series"
+USAGE, NODES, CHANGES, TOTALS, SPANS = "usage", "nodes", "node_changes", "totals", "spans"
 LEASES, WRITERS, JOURNAL, META = "leases", "writers", "journal", "meta"
 
 # The latest first, and of those that were submitted together the highest number; the same in every store.
@@ -40,6 +43,8 @@ INDEXES: Mapping[str, tuple[list[tuple[str, int]], ...]] = {
         [("account", 1), *ORDER],
         ORDER,
     ),
+    MEASURED: ([("cluster", 1), ("id", 1), ("submitted", 1)], [("submitted", 1)]),
+    SERIES: ([("submitted", 1)], [("last", 1)]),
     USAGE: ([("day", 1)], [("cluster", 1), ("day", 1)]),
     NODES: ([("cluster", 1), ("name", 1)],),
     CHANGES: ([("cluster", 1), ("time", 1), ("node", 1)], [("cluster", 1), ("node", 1), ("time", 1)]),
@@ -84,6 +89,28 @@ def to_life(found: Document) -> Life:
         _float(step, "cpu_seconds")
     found["gpus"] = _mapping(found["gpus"])
     return of_document(found)
+
+
+def of_summary(cluster: str, measured: Measured, batch: int) -> Document:
+    told = dict(zip(COLUMNS, columns(measured.summary), strict=True))
+    return _of_job(cluster, measured) | told | {"summary": packed(measured.summary), "batch": batch}
+
+
+def of_course(cluster: str, measured: Measured, batch: int) -> Document | None:
+    if measured.course is None:
+        return None
+    last = measured.summary.last
+    return _of_job(cluster, measured) | {"last": last, "course": packed(measured.course), "batch": batch}
+
+
+def _of_job(cluster: str, measured: Measured) -> Document:
+    id_, submitted = measured.key
+    return {"_id": document_id(cluster, id_, submitted), "cluster": cluster, "id": id_, "submitted": submitted}
+
+
+def to_measured(found: Document, course: bytes | None) -> Measured:
+    summary = to_summary(found["summary"])
+    return Measured(found["id"], found["submitted"], summary, None if course is None else to_course(course))
 
 
 def of_usage(key: Key, amounts: Iterable[int], batch: int) -> Document:

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from slurmscope.course import Course
 from slurmscope.life import Life, document_id
 from slurmscope.store import backups
 from slurmscope.store.copy import copy
+from slurmscope.store.measured import to_course, to_summary
 from slurmscope.store.protocol import (
     COARSE,
     FINE,
@@ -27,6 +29,7 @@ from slurmscope.store.protocol import (
     JobKey,
     KeptNode,
     Lives,
+    Measured,
     NewerSchema,
     NodeChange,
     Point,
@@ -40,7 +43,8 @@ from slurmscope.store.protocol import (
 )
 from slurmscope.store.sqlite import SqliteStore
 from slurmscope.store.url import DATABASE, DOCTOR, MongoPlace
-from slurmscope.usage import AMOUNTS, DAY, KEYS, Amounts, Key
+from slurmscope.summary import Summary
+from slurmscope.usage import AMOUNTS, DAY, KEYS, Amounts
 
 try:
     from bson.errors import BSONError
@@ -57,13 +61,27 @@ try:
     )
 
     from slurmscope.store import documents
-    from slurmscope.store.documents import CHANGES, JOBS, META, NODES, SPANS, TOTALS, USAGE, WRITERS, Document
+    from slurmscope.store.batch import Batch
+    from slurmscope.store.documents import (
+        CHANGES,
+        JOBS,
+        MEASURED,
+        META,
+        NODES,
+        SERIES,
+        SPANS,
+        TOTALS,
+        USAGE,
+        WRITERS,
+        Document,
+    )
     from slurmscope.store.journal import Lease, Lost, leftovers, some
 except ImportError as missing:
     raise StoreError(f"a store in MongoDB needs pymongo ({missing}): pip install 'slurmscope[mongodb]'") from missing
 
 LEASE_SECONDS = 30.0
 _PAGE = 5000
+_SERIES_PAGE = 200  # a course takes some 100 kB of memory
 # What an URL may say otherwise. A batch is in the journal when most servers have it on disk.
 _OPTIONS = {
     "serverSelectionTimeoutMS": 5000,
@@ -74,7 +92,7 @@ _OPTIONS = {
     "appname": "slurmscope",
 }
 _STEPS = {"totals_fine": FINE, "totals_middle": MIDDLE, "totals_coarse": COARSE}
-_COUNTED = (JOBS, USAGE, NODES, CHANGES, TOTALS)
+_COUNTED = (JOBS, MEASURED, SERIES, USAGE, NODES, CHANGES, TOTALS)
 
 
 def _indexes(database: Database[Document]) -> None:
@@ -82,7 +100,8 @@ def _indexes(database: Database[Document]) -> None:
         database[name].create_indexes([IndexModel(one) for one in keys])
 
 
-MIGRATIONS: tuple[Callable[[Database[Document]], None], ...] = (_indexes,)
+# The second is the first again: there were no indexes of what jobs used.
+MIGRATIONS: tuple[Callable[[Database[Document]], None], ...] = (_indexes, _indexes)
 """Never changed once they were released; what is new is a new one at the end. Each may be run again."""
 
 
@@ -213,14 +232,14 @@ class MongoStore:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self, cluster: str) -> Iterator[_Writer]:
+    def writing(self, cluster: str) -> Iterator[Batch]:
         lease = Lease(self._db, cluster, self._lease_seconds)
         with _told(self._where):
             try:
                 lease.take(self._left)
                 with lease.kept():
                     lease.begin()
-                    writer = _Writer(self._db, cluster, lease.batch)
+                    writer = Batch(self._db, cluster, lease.batch)
                     yield writer
                     if operations := writer.operations():
                         lease.commit(operations)
@@ -249,22 +268,49 @@ class MongoStore:
             return self._db[JOBS].count_documents(_asked(asked))
 
     def each_life(self, cluster: str) -> Iterator[list[Life]]:
+        for found in self._pages(JOBS, cluster, _PAGE):
+            yield [documents.to_life(one) for one in found]
+
+    def _pages(self, name: str, cluster: str, size: int) -> Iterator[list[Document]]:
+        """By pages, for a server closes a cursor that is not read on for some minutes."""
         id_, submitted = -1, -1
         while True:
-            # by pages, for a server closes a cursor that is not read on for some minutes
             after = [{"id": {"$gt": id_}}, {"submitted": {"$gt": submitted}}]
             with _told(self._where):
                 found = list(
-                    self._db[JOBS].find(
+                    self._db[name].find(
                         {"cluster": cluster, "id": {"$gte": id_}, "$or": after},
                         sort=[("id", 1), ("submitted", 1)],
-                        limit=_PAGE,
+                        limit=size,
                     )
                 )
             if not found:
                 return
             id_, submitted = found[-1]["id"], found[-1]["submitted"]
-            yield [documents.to_life(one) for one in found]
+            yield found
+
+    def summary(self, cluster: str, id_: int, submit_time: int) -> Summary | None:
+        return self.summaries(cluster, [(id_, submit_time)]).get((id_, submit_time))
+
+    def summaries(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, Summary]:
+        found: dict[JobKey, Summary] = {}
+        for few in some([document_id(cluster, *key) for key in keys]):
+            with _told(self._where):
+                for one in self._db[MEASURED].find({"_id": {"$in": list(few)}}):
+                    found[one["id"], one["submitted"]] = to_summary(one["summary"])
+        return found
+
+    def course(self, cluster: str, id_: int, submit_time: int) -> Course | None:
+        with _told(self._where):
+            found = self._db[SERIES].find_one({"_id": document_id(cluster, id_, submit_time)})
+        return None if found is None else to_course(found["course"])
+
+    def each_measured(self, cluster: str) -> Iterator[list[Measured]]:
+        for found in self._pages(MEASURED, cluster, _SERIES_PAGE):
+            ids = [one["_id"] for one in found]
+            with _told(self._where):
+                courses = {one["_id"]: one["course"] for one in self._db[SERIES].find({"_id": {"$in": ids}})}
+            yield [documents.to_measured(one, courses.get(one["_id"])) for one in found]
 
     def usage(self, asked: UsageAsked) -> list[UsageSum]:
         if unknown := {*asked.by, *asked.only} - set(KEYS):
@@ -318,6 +364,8 @@ class MongoStore:
     def forget(self, kind: str, before: int) -> int:
         if kind == "jobs":
             where, asked = JOBS, {"submitted": {"$lt": before}, "open": False, "end_time": {"$lt": before}}
+        elif kind == "series":
+            where, asked = SERIES, {"last": {"$lt": before}}
         elif kind == "usage":
             where, asked = USAGE, {"day": {"$lt": before // DAY}}
         elif kind in KINDS:
@@ -330,7 +378,18 @@ class MongoStore:
         with _told(self._where):
             if kind == "jobs":  # before it is true: better to think that some are missing that are there
                 self._db[META].update_one({"_id": "forgotten"}, {"$max": {"time": before}}, upsert=True)
-            return self._db[where].delete_many(asked).deleted_count
+            count = self._db[where].delete_many(asked).deleted_count
+            if kind == "jobs":  # what is left over if this is cut short goes the next time
+                for name in (MEASURED, SERIES):
+                    self._forget_left_over(name, before)
+            return count
+
+    def _forget_left_over(self, name: str, before: int) -> None:
+        """What was used by jobs that are not there."""
+        found = [one["_id"] for one in self._db[name].find({"submitted": {"$lt": before}}, {"_id": 1})]
+        for few in some(found):
+            there = {one["_id"] for one in self._db[JOBS].find({"_id": {"$in": list(few)}}, {"_id": 1})}
+            self._db[name].delete_many({"_id": {"$in": [one for one in few if one not in there]}})
 
     def forgotten(self) -> int:
         with _told(self._where):
@@ -366,7 +425,8 @@ class MongoStore:
                 found.append(f"{wrong} sums of usage are below zero: `slurmscope store rebuild` makes them anew")
             strange = [
                 one["_id"]
-                for one in self._db[JOBS].find({}, {"cluster": 1, "id": 1, "submitted": 1})
+                for name in (JOBS, MEASURED, SERIES)
+                for one in self._db[name].find({}, {"cluster": 1, "id": 1, "submitted": 1})
                 if one["_id"] != document_id(one["cluster"], one["id"], one["submitted"])
             ]
         return found + [f"{one}: a job's document of this name tells of another job" for one in strange[:20]]
@@ -421,72 +481,3 @@ def _asked(asked: Lives) -> Document:
     if given := {name: time for name, time in times.items() if time is not None}:
         found["submitted"] = given
     return found
-
-
-class _Writer:
-    """Collects what is to be written, and lets it be read before it is."""
-
-    def __init__(self, database: Database[Document], cluster: str, batch: int) -> None:
-        self._db = database
-        self._cluster = cluster
-        self._batch = batch
-        self._lives: dict[JobKey, Life] = {}
-        self._put: dict[tuple[str, str], Document | None] = {}  # None: dropped
-        self._clear: int | None = None
-        self._usage: dict[Key, list[int]] = {}
-
-    def operations(self) -> list[Document]:
-        found: list[Document] = [] if self._clear is None else [{"clear": self._clear}]
-        for life in self._lives.values():
-            found.append({"in": JOBS, "put": documents.of_life(life, self._batch)})
-        for (name, id_), one in self._put.items():
-            found.append({"in": name, "drop": id_} if one is None else {"in": name, "put": one})
-        for key, amounts in self._usage.items():
-            if any(amounts):
-                found.append({"add": documents.of_usage(key, amounts, self._batch)})
-        return found
-
-    def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
-        found = {key: self._lives[key] for key in keys if key in self._lives}
-        ids = [document_id(self._cluster, *key) for key in keys if key not in found]
-        for few in some(ids):
-            for one in self._db[JOBS].find({"_id": {"$in": list(few)}}):
-                life = documents.to_life(one)
-                found[life.key] = life
-        return found
-
-    def open_lives(self) -> list[Life]:
-        there = [documents.to_life(one) for one in self._db[JOBS].find({"cluster": self._cluster, "open": True})]
-        put = [one for one in self._lives.values() if not one.ended]
-        return [one for one in there if one.key not in self._lives] + put
-
-    def put_lives(self, lives: Sequence[Life]) -> None:
-        self._lives.update((one.key, one) for one in lives)
-
-    def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
-        for key, amounts in deltas.items():
-            row = self._usage.setdefault(key, [0] * len(AMOUNTS))
-            row[:] = [one + more for one, more in zip(row, amounts, strict=True)]
-
-    def clear_usage(self, since: int) -> None:
-        self._clear = since if self._clear is None else min(since, self._clear)
-        self._usage = {key: amounts for key, amounts in self._usage.items() if key.day < since}
-
-    def put_nodes(self, nodes: Sequence[KeptNode]) -> None:
-        self._keep(NODES, [documents.of_node(one, self._batch) for one in nodes])
-
-    def drop_nodes(self, names: Collection[str]) -> None:
-        for name in names:
-            self._put[NODES, documents.joined(self._cluster, name)] = None
-
-    def add_node_changes(self, changes: Sequence[NodeChange]) -> None:
-        self._keep(CHANGES, [documents.of_change(one, self._batch) for one in changes])
-
-    def put_points(self, points: Sequence[Point]) -> None:
-        self._keep(TOTALS, [documents.of_point(one, self._batch) for one in points])
-
-    def put_spans(self, spans: Sequence[Span]) -> None:
-        self._keep(SPANS, [documents.of_spans(self._cluster, spans, self._batch)])
-
-    def _keep(self, name: str, found: Sequence[Document]) -> None:
-        self._put.update({(name, one["_id"]): one for one in found})

@@ -18,8 +18,10 @@ from typing import Protocol
 
 import msgspec
 
+from slurmscope.course import Course
 from slurmscope.life import Life
 from slurmscope.model import Node
+from slurmscope.summary import Summary
 from slurmscope.usage import Amounts, Key
 
 JobKey = tuple[int, int]  # id and submit time
@@ -87,6 +89,20 @@ class Span(msgspec.Struct, frozen=True, order=True):
     end: int
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What a job used, as far as it was measured. Its summary is kept for as long as the job, its course may be
+    forgotten earlier."""
+
+    id: int
+    submit_time: int
+    summary: Summary
+    course: Course | None  # None: it was forgotten
+
+    @property
+    def key(self) -> JobKey:
+        return self.id, self.submit_time
+
+
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 
@@ -130,8 +146,8 @@ class Stats(msgspec.Struct, frozen=True):
     newest: int | None
 
 
-KINDS = ("jobs", "node_changes", "usage", "totals_fine", "totals_middle", "totals_coarse")
-"""What may be forgotten after a time, each by itself."""
+KINDS = ("jobs", "series", "node_changes", "usage", "totals_fine", "totals_middle", "totals_coarse")
+"""What may be forgotten after a time, each by itself; `series` are the courses of what jobs used."""
 
 
 # --- the doors --------------------------------------------------------------------------------------------------------
@@ -147,6 +163,10 @@ class Writer(Protocol):
         ...
 
     def put_lives(self, lives: Sequence[Life]) -> None: ...
+
+    def put_measured(self, measured: Sequence[Measured]) -> None:
+        """Summaries and courses. Their jobs need not be there: an agent may know of one before a poll does."""
+        ...
 
     def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
         """Adds to the sums; amounts may be below zero."""
@@ -198,6 +218,18 @@ class Store(Protocol):
         """All of a cluster's, some thousands at a time, by id and submit time."""
         ...
 
+    def summary(self, cluster: str, id_: int, submit_time: int) -> Summary | None: ...
+
+    def summaries(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, Summary]:
+        """Of those jobs that have one."""
+        ...
+
+    def course(self, cluster: str, id_: int, submit_time: int) -> Course | None: ...
+
+    def each_measured(self, cluster: str) -> Iterator[list[Measured]]:
+        """All of a cluster's, some hundreds at a time, by id and submit time."""
+        ...
+
     def usage(self, asked: UsageAsked) -> list[UsageSum]:
         """In the order of the keys; without those of which all amounts are zero."""
         ...
@@ -221,7 +253,10 @@ class Store(Protocol):
         ...
 
     def forget(self, kind: str, before: int) -> int:
-        """Forgets what is of before a time, of one of KINDS; says how many. Lives that have not ended stay."""
+        """Forgets what is of before a time, of one of KINDS; says how many. Lives that have not ended stay.
+
+        With the jobs goes what they used; and so does, of those that were submitted before, what no job is there for.
+        """
         ...
 
     def forgotten(self) -> int:

@@ -55,5 +55,25 @@ CREATE TABLE spans (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS = (_LIVES,)
+_MEASURED = """
+CREATE TABLE measured (
+    cluster INTEGER NOT NULL, id INTEGER NOT NULL, submit INTEGER NOT NULL,
+    source TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    coverage REAL, cpu_seconds REAL, cpu_share REAL, memory_peak INTEGER, memory_share REAL,
+    read_bytes INTEGER, written_bytes INTEGER, gpu_share REAL, gpu_energy INTEGER,
+    summary BLOB NOT NULL,
+    UNIQUE (cluster, id, submit)
+);
+CREATE INDEX measured_submit ON measured (submit);
+CREATE TABLE series (
+    cluster INTEGER NOT NULL, id INTEGER NOT NULL, submit INTEGER NOT NULL,
+    last INTEGER NOT NULL, -- the time of the last sample
+    course BLOB NOT NULL,
+    UNIQUE (cluster, id, submit)
+);
+CREATE INDEX series_submit ON series (submit);
+CREATE INDEX series_last ON series (last);
+"""
+
+MIGRATIONS = (_LIVES, _MEASURED)
 """Never changed once they were released; what is new is a new one at the end."""

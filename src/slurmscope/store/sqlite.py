@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
@@ -19,17 +19,21 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from slurmscope.course import Course
 from slurmscope.life import Life
 from slurmscope.model import Node
 from slurmscope.slurm.source import own_user
 from slurmscope.store import backups, schema
+from slurmscope.store.measured import to_course, to_summary
 from slurmscope.store.private import make_file
 from slurmscope.store.protocol import (
     COARSE,
     FINE,
     MIDDLE,
+    JobKey,
     KeptNode,
     Lives,
+    Measured,
     NewerSchema,
     NodeChange,
     Point,
@@ -42,8 +46,9 @@ from slurmscope.store.protocol import (
     UsageSum,
 )
 from slurmscope.store.shapes import Shapes
-from slurmscope.store.transaction import Transaction
+from slurmscope.store.transaction import Transaction, wanted
 from slurmscope.store.transaction import life as _life
+from slurmscope.summary import Summary
 from slurmscope.usage import AMOUNTS, KEYS, Amounts
 
 P = ParamSpec("P")
@@ -52,6 +57,7 @@ T = TypeVar("T")
 _BUSY_SECONDS = 15  # for another process to end its writing
 _MANY = 10_000  # rows changed, after which it is worth a look at them
 _BATCH = 5000
+_SERIES_BATCH = 200  # a course takes some 100 kB of memory
 _WRITER_CACHE, _READER_CACHE = 8192, 2048  # KiB: pages that are written again and again are those of the indexes' ends
 _PAGES = 2000  # of a backup, between which others may write
 
@@ -66,6 +72,7 @@ _ORDER = "submit DESC, id DESC, (SELECT name FROM clusters WHERE number = cluste
 _FORGET = {
     # whoever ended before then was submitted before then, and there is an index of that
     "jobs": "DELETE FROM jobs WHERE submit < ?1 AND end < ?1",
+    "series": "DELETE FROM series WHERE last < ?",
     "node_changes": "DELETE FROM node_changes WHERE time < ?",
     "usage": "DELETE FROM usage WHERE day < ? / 86400",
     **{
@@ -73,6 +80,12 @@ _FORGET = {
         for name, step in (("fine", FINE), ("middle", MIDDLE), ("coarse", COARSE))
     },
 }
+
+_LEFT_OVER = [
+    f"DELETE FROM {one} WHERE submit < ? AND NOT EXISTS (SELECT 1 FROM jobs "  # noqa: S608
+    f"WHERE jobs.cluster = {one}.cluster AND jobs.id = {one}.id AND jobs.submit = {one}.submit)"
+    for one in ("measured", "series")
+]
 
 
 def _told(work: Callable[P, T]) -> Callable[P, T]:
@@ -292,6 +305,38 @@ class SqliteStore:
             key = rows[-1][0], rows[-1][1]
 
     @_told
+    def summary(self, cluster: str, id_: int, submit_time: int) -> Summary | None:
+        return self.summaries(cluster, [(id_, submit_time)]).get((id_, submit_time))
+
+    @_told
+    def summaries(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, Summary]:
+        rows = wanted(self._reader(), self._of(cluster), keys, "measured", "id, submit, summary")
+        return {(id_, submit): to_summary(data) for id_, submit, data in rows}
+
+    @_told
+    def course(self, cluster: str, id_: int, submit_time: int) -> Course | None:
+        key = self._of(cluster), id_, submit_time
+        row = self._ask("SELECT course FROM series WHERE cluster = ? AND id = ? AND submit = ?", key).fetchone()
+        return None if row is None else to_course(row[0])
+
+    @_told
+    def each_measured(self, cluster: str) -> Iterator[list[Measured]]:
+        return self._each_measured(self._of(cluster))
+
+    def _each_measured(self, number: int) -> Iterator[list[Measured]]:
+        query = (
+            "SELECT id, submit, summary, course FROM measured LEFT JOIN series USING (cluster, id, submit) "
+            "WHERE cluster = ? AND (id, submit) > (?, ?) ORDER BY id, submit LIMIT ?"
+        )
+        key: JobKey = -1, -1
+        while rows := self._ask(query, (number, *key, _SERIES_BATCH)).fetchall():
+            yield [
+                Measured(id_, submit, to_summary(summary), None if course is None else to_course(course))
+                for id_, submit, summary, course in rows
+            ]
+            key = rows[-1][0], rows[-1][1]
+
+    @_told
     def usage(self, asked: UsageAsked) -> list[UsageSum]:
         if unknown := {*asked.by, *asked.only} - set(KEYS):
             raise ValueError(f"usage is by {', '.join(KEYS)}, and not by {', '.join(sorted(unknown))}")
@@ -355,7 +400,11 @@ class SqliteStore:
             if kind == "jobs":  # before it is true: better to think that some are missing that are there
                 self._writer.execute(_MARK, (_FORGOTTEN, before))
                 self._learn()
-            return self._writer.execute(_FORGET[kind], (before,)).rowcount
+            count = self._writer.execute(_FORGET[kind], (before,)).rowcount
+            if kind == "jobs":  # what is left over if this is cut short goes the next time
+                for statement in _LEFT_OVER:
+                    self._writer.execute(statement, (before,))
+            return count
 
     def _learn(self) -> None:
         """Lets SQLite look at what is in the tables, without which it takes bad ways through them."""
@@ -371,6 +420,8 @@ class SqliteStore:
     def stats(self) -> Stats:
         tables = {
             "jobs": "jobs",
+            "measured": "measured",
+            "series": "series",
             "usage": "usage",
             "nodes": "nodes",
             "node_changes": "node_changes",

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from slurmscope.life import Life
-from slurmscope.store.protocol import JobKey, KeptNode, NodeChange, Point, Span
+from slurmscope.store.measured import COLUMNS, columns, packed
+from slurmscope.store.protocol import JobKey, KeptNode, Measured, NodeChange, Point, Span
 from slurmscope.store.shapes import Shapes
 from slurmscope.usage import AMOUNTS, KEYS, Amounts, Key
 
@@ -26,10 +28,35 @@ ON CONFLICT (cluster, id, submit) DO UPDATE SET
     array = excluded.array, user = excluded.user, account = excluded.account, partition = excluded.partition,
     state = excluded.state, end = excluded.end, life = excluded.life
 """
+_PUT_SUMMARY = f"""
+INSERT INTO measured (cluster, id, submit, {", ".join(COLUMNS)}, summary)
+VALUES ({", ".join("?" * (len(COLUMNS) + 4))})
+ON CONFLICT (cluster, id, submit) DO UPDATE SET
+    {", ".join(f"{name} = excluded.{name}" for name in COLUMNS)}, summary = excluded.summary
+"""  # noqa: S608
+_PUT_COURSE = """
+INSERT INTO series (cluster, id, submit, last, course) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (cluster, id, submit) DO UPDATE SET last = excluded.last, course = excluded.course
+"""
+_DROP_COURSE = "DELETE FROM series WHERE cluster = ? AND id = ? AND submit = ?"
 _ADD_USAGE = f"""
 INSERT INTO usage ({", ".join((*KEYS, *AMOUNTS))}) VALUES ({", ".join("?" * (len(KEYS) + len(AMOUNTS)))})
 ON CONFLICT ({", ".join(KEYS)}) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in AMOUNTS)}
 """  # noqa: S608
+
+
+def wanted(
+    db: sqlite3.Connection, number: int, keys: Collection[JobKey], table: str, names: str
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of some jobs of a cluster, those that are there."""
+    listed = list(keys)
+    for at in range(0, len(listed), _AT_ONCE):
+        some = listed[at : at + _AT_ONCE]
+        query = (
+            f"WITH wanted (i, s) AS (VALUES {', '.join(['(?, ?)'] * len(some))}) "  # noqa: S608
+            f"SELECT {names} FROM wanted CROSS JOIN {table} ON cluster = ? AND id = i AND submit = s"
+        )
+        yield from db.execute(query, [one for key in some for one in key] + [number])
 
 
 class Transaction:
@@ -42,18 +69,8 @@ class Transaction:
         self._shapes = shapes
 
     def lives(self, keys: Collection[JobKey]) -> dict[JobKey, Life]:
-        found = {}
-        wanted = list(keys)
-        for at in range(0, len(wanted), _AT_ONCE):
-            some = wanted[at : at + _AT_ONCE]
-            query = (
-                f"WITH wanted (i, s) AS (VALUES {', '.join(['(?, ?)'] * len(some))}) "  # noqa: S608
-                "SELECT life FROM wanted CROSS JOIN jobs ON cluster = ? AND id = i AND submit = s"
-            )
-            for (row,) in self._db.execute(query, [one for key in some for one in key] + [self._number]):
-                found_life = life(row)
-                found[found_life.key] = found_life
-        return found
+        found = (life(row) for (row,) in wanted(self._db, self._number, keys, "jobs", "life"))
+        return {one.key: one for one in found}
 
     def open_lives(self) -> list[Life]:
         rows = self._db.execute("SELECT life FROM jobs WHERE cluster = ? AND end IS NULL", (self._number,))
@@ -79,6 +96,15 @@ class Transaction:
                 for one in lives
             ],
         )
+
+    def put_measured(self, measured: Sequence[Measured]) -> None:
+        latest = {(self._number, *one.key): one for one in measured}
+        self._db.executemany(
+            _PUT_SUMMARY, [(*key, *columns(one.summary), packed(one.summary)) for key, one in latest.items()]
+        )
+        courses = [(*key, one.summary.last, packed(one.course)) for key, one in latest.items() if one.course]
+        self._db.executemany(_PUT_COURSE, courses)
+        self._db.executemany(_DROP_COURSE, [key for key, one in latest.items() if one.course is None])
 
     def add_usage(self, deltas: Mapping[Key, Amounts]) -> None:
         number = self._number
