@@ -353,8 +353,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     node: Annotated[
         str,
         Meta(
-            description="The node's name, as the label `node`. Empty: as Slurm tells it to the jobs, "
-            "and until there is one the host's name up to its first dot."
+            description="The node's name as Slurm has it, for the label `node`. Empty: the host's name up to its first "
+            "dot, or what the cgroups say where one host runs several slurmd."
         ),
     ] = ""
     scratch: Annotated[

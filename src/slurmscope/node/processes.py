@@ -22,6 +22,10 @@ _MOST_ENVIRON = 1 << 20
 _LOOK_AGAIN = 8
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
 
+_IO = re.compile(
+    rb"syscr: ([0-9]+)\nsyscw: ([0-9]+)\nread_bytes: ([0-9]+)\nwrite_bytes: ([0-9]+)\ncancelled_write_bytes: (-?[0-9]+)"
+)
+
 Used = tuple[float, float, int, int, int, int]
 """User and system seconds, bytes read and written, reads and writes: each with those of the children that it reaped."""
 
@@ -63,12 +67,11 @@ def parse_stat(text: bytes) -> tuple[str, list[bytes]] | None:
 
 def parse_io(text: bytes) -> tuple[int, int, int, int] | None:
     """read_bytes, written (less what was truncated before it was written), calls of read and of write."""
-    found = dict(line.split(b": ", 1) for line in text.split(b"\n") if b": " in line)
-    try:
-        written = int(found[b"write_bytes"]) - int(found.get(b"cancelled_write_bytes", b"0"))
-        return int(found[b"read_bytes"]), max(0, written), int(found[b"syscr"]), int(found[b"syscw"])
-    except (KeyError, ValueError):
+    found = _IO.search(text)
+    if found is None:
         return None
+    reads, writes, read_bytes, written, cancelled = map(int, found.groups())
+    return read_bytes, max(0, written - cancelled), reads, writes
 
 
 class Reader:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -26,10 +26,9 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     """What the environment of a job's process says of the job. Its owner can change it: nothing is decided by it."""
 
     job: int | None = None
-    cluster: str = ""
-    node: str = ""
     account: str = ""
     start_time: int | None = None
+    cpus: int | None = None  # of this node
 
 
 class Scheduler(Protocol):
@@ -39,8 +38,8 @@ class Scheduler(Protocol):
         """The jobs of this host, from the folders that there are; called often, and so cheap."""
         ...
 
-    def own(self, inside: str, title: str) -> bool:
-        """Whether a process is the scheduler's and not the job's: by its folder within the job's, and its title."""
+    def own(self, inside: str, title: Callable[[], str]) -> bool:
+        """Whether a process is the scheduler's and not the job's: by its folder within the job's, or its title."""
         ...
 
     def titled(self, title: str) -> int | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from slurmscope.node.mounts import V2, Mounts
 from slurmscope.node.scheduler import Found, Told
@@ -25,7 +26,9 @@ _UID = re.compile(r"uid_([0-9]{1,10})")
 _JOB = re.compile(r"job_([0-9]{1,10})")
 _SLUID = re.compile(r"s[0-9A-Z]{13}")
 _TITLE = re.compile(r"slurmstepd: \[([0-9]{1,10})(?:[._+][^\]]*)?\]")
-_STEPS = ("step_",)
+_CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*([^\s#]+)", re.MULTILINE | re.IGNORECASE)
+_LONGEST = 256
+_CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 
 
 def _folders(path: str) -> Iterator[os.DirEntry[str]]:
@@ -79,12 +82,12 @@ class Slurm:
                         key = f"{scope.name}/{folder.name}"
                         yield Found(key, int(job[1]) if job else None, {V2: folder.path}, named[1] or "")
 
-    def own(self, inside: str, title: str) -> bool:
+    def own(self, inside: str, title: Callable[[], str]) -> bool:
         parts = inside.split("/")
         # nothing of the job's is ever in step_S/slurm, nor in step_S itself but for what calls itself slurmstepd
-        if len(parts) == 2 and parts[0].startswith(_STEPS) and parts[1] == "slurm":
+        if len(parts) == 2 and parts[0].startswith("step_") and parts[1] == "slurm":
             return True
-        return len(parts) == 1 and title.startswith("slurmstepd:")
+        return len(parts) == 1 and title().startswith("slurmstepd:")
 
     def titled(self, title: str) -> int | None:
         found = _TITLE.match(title)
@@ -93,10 +96,9 @@ class Slurm:
     def told(self, environ: Mapping[str, str]) -> Told:
         return Told(
             _number(environ.get("SLURM_JOB_ID", "")),
-            environ.get("SLURM_CLUSTER_NAME", ""),
-            environ.get("SLURMD_NODENAME", ""),
-            environ.get("SLURM_JOB_ACCOUNT", ""),
+            environ.get("SLURM_JOB_ACCOUNT", "")[:_LONGEST],
             _number(environ.get("SLURM_JOB_START_TIME", "")),
+            _number(environ.get("SLURM_CPUS_ON_NODE", "")),
         )
 
     async def ask(self, keys: Sequence[str]) -> dict[str, int]:
@@ -109,3 +111,15 @@ class Slurm:
 
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else None
+
+
+def cluster_name(conf: str = "") -> str:
+    """As slurm.conf has it, or the copy of it that slurmd keeps; "" where there is none to read."""
+    for path in (conf, os.environ.get("SLURM_CONF", ""), *_CONFS):
+        try:
+            found = _CLUSTER.search(Path(path).read_text("utf-8", "replace")) if path else None
+        except OSError:
+            continue
+        if found:
+            return found[1]
+    return ""
