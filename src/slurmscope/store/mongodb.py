@@ -65,6 +65,7 @@ try:
     from slurmscope.store.documents import (
         CHANGES,
         JOBS,
+        JOURNAL,
         MEASURED,
         META,
         NODES,
@@ -95,13 +96,21 @@ _STEPS = {"totals_fine": FINE, "totals_middle": MIDDLE, "totals_coarse": COARSE}
 _COUNTED = (JOBS, MEASURED, SERIES, USAGE, NODES, CHANGES, TOTALS)
 
 
-def _indexes(database: Database[Document]) -> None:
-    for name, keys in documents.INDEXES.items():
-        database[name].create_indexes([IndexModel(one) for one in keys])
+Migration = Callable[[Database[Document]], None]
 
 
-# The second is the first again: there were no indexes of what jobs used.
-MIGRATIONS: tuple[Callable[[Database[Document]], None], ...] = (_indexes, _indexes)
+def _indexes_of(*names: str) -> Migration:
+    def make(database: Database[Document]) -> None:
+        for name in names:
+            database[name].create_indexes([IndexModel(one) for one in documents.INDEXES[name]])
+
+    return make
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _indexes_of(JOBS, USAGE, NODES, CHANGES, TOTALS, JOURNAL),
+    _indexes_of(MEASURED, SERIES),
+)
 """Never changed once they were released; what is new is a new one at the end. Each may be run again."""
 
 
