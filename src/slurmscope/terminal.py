@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 
 from slurmscope import config, logs
-from slurmscope.serve import ServeError
+from slurmscope.listening import ServeError
 from slurmscope.settings import Cluster, Settings
 from slurmscope.slurm import bundle as bundles
 from slurmscope.store.protocol import StoreError
