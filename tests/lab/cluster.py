@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -23,12 +24,15 @@ class Lab:
     `generation` is its version as Slurm writes it (`24.11`), `cluster` its name (`lab24`), `port` the port of its
     slurmctld on 127.0.0.1, and `bin` a folder of commands (squeue, sinfo, sacct, …) that speak to it, to be put
     first in `PATH`. The cluster is shared by all tests of a session: a test puts back what it changes.
+
+    With `cgroup` it is the cluster beside that, whose jobs run in this host's cgroups, and which starts without jobs.
     """
 
-    def __init__(self, generation: str, bin: Path) -> None:
+    def __init__(self, generation: str, bin: Path, cgroup: str = "") -> None:
         self.generation = generation
         self.cluster = CLUSTERS[generation]
         self.bin = bin
+        self.cgroup = cgroup
         self.port = int(self.script("port").stdout)
 
     def script(
@@ -36,7 +40,8 @@ class Lab:
     ) -> subprocess.CompletedProcess[bytes]:
         """Call `slurm-lab COMMAND GENERATION ARGV…`."""
         line = [str(SCRIPT), command, self.generation, *argv]
-        done = subprocess.run(line, input=input, capture_output=True, check=False)
+        environment = {**os.environ, "SLURMSCOPE_LAB_CGROUP": self.cgroup}
+        done = subprocess.run(line, input=input, env=environment, capture_output=True, check=False)
         if check and done.returncode:
             error = subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
             error.add_note(done.stderr.decode(errors="replace"))  # else a traceback would not show it

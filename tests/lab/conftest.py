@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fixture `lab`: a real Slurm on loopback, of each generation asked for.
+"""The fixtures `lab`, a real Slurm on loopback, and `cgroup_lab`, one in cgroups, of each generation asked for.
 
 `SLURMSCOPE_LAB_GENERATIONS` says which, as a comma list or `all`; 24.11 unless set. Tests that use it are
 skipped where it cannot be had: it needs root on Debian. Under `CI=true` a lab that should start and does not
@@ -21,6 +21,7 @@ import pytest
 from lab.cluster import CLUSTERS, Lab
 
 HERE = Path(__file__).resolve().parent
+CGROUPS = "/sys/fs/cgroup"
 
 
 def _generations() -> list[str]:
@@ -44,6 +45,16 @@ def _obstacle() -> str | None:
     return None
 
 
+def _no_cgroups() -> str | None:
+    """Why there can be no lab in cgroups here, if so: a kernel shows those of version 1 or does not."""
+    rows = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    there = {row[1] for row in rows if row[2] == "cgroup"}
+    missing = [
+        name for name in ("cpuacct", "cpuset", "memory", "devices", "freezer") if f"{CGROUPS}/{name}" not in there
+    ]
+    return f"the lab in cgroups needs those of version 1: {', '.join(missing)}" if missing else None
+
+
 @contextmanager
 def _alone(generation: str) -> Iterator[None]:
     """Keep other sessions on this machine from the same cluster: each starts by resetting it."""
@@ -55,14 +66,17 @@ def _alone(generation: str) -> Iterator[None]:
 
 
 @contextmanager
-def _running(generation: str, folder: Path) -> Iterator[Lab]:
+def _running(generation: str, folder: Path, cgroup: str = "") -> Iterator[Lab]:
     """A freshly reset cluster, without jobs."""
-    if why := _obstacle():
+    if why := _obstacle() or (_no_cgroups() if cgroup else None):
         pytest.skip(why)
-    with _alone(generation):
-        lab = Lab(generation, folder)
+    # All clusters in cgroups have the same groups.
+    with _alone("cgroup" if cgroup else generation):
+        lab = Lab(generation, folder, cgroup)
         try:
             try:
+                for other in CLUSTERS if cgroup else ():  # which a session that was killed may have left
+                    Lab(other, folder, cgroup).script("down")
                 lab.script("reset")
                 lab.script("up")
             except subprocess.CalledProcessError as error:
@@ -83,6 +97,14 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with _running(generation, tmp_path_factory.mktemp(f"bin-{generation}-")) as lab:
         lab.script("jobs")
         lab.wait_for(lambda: _settled(lab), 60)
+        yield lab
+
+
+@pytest.fixture(scope="session", params=_generations())
+def cgroup_lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A freshly reset cluster whose jobs run in this host's cgroups, without jobs, up for the whole session."""
+    generation: str = request.param
+    with _running(generation, tmp_path_factory.mktemp(f"bin-cgroup-{generation}-"), "v1") as lab:
         yield lab
 
 
