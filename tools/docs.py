@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from slurmscope import config
 from slurmscope.cli import main
@@ -16,6 +17,7 @@ from slurmscope.metrics.exposition import Topic
 from slurmscope.metrics.view import View
 from slurmscope.slurm.commands import BY_PART, BY_WAY, REST
 from slurmscope.slurm.probe import ENVIRONMENT, JSON, PYSLURM, TEXT
+from slurmscope.trace import body
 
 DOCS = Path(__file__).parent.parent / "docs"
 _MADE = "<!-- Made by `make docs` from {source}; edit that. -->\n"
@@ -211,11 +213,16 @@ def cli_page() -> str:
     return "\n".join(lines)
 
 
+def trace_schema() -> str:
+    return msgspec.json.format(msgspec.json.encode(body.schema()), indent=2).decode() + "\n"
+
+
 PAGES = {
     "metrics.md": metrics_page,
     "commands.md": commands_page,
     "configuration.md": configuration_page,
     "cli.md": cli_page,
+    "trace.schema.json": trace_schema,
 }
 
 

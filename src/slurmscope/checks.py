@@ -166,7 +166,7 @@ def _check_path(path: str) -> str | None:
 
 # Labels that series of the pages have: the Pushgateway would write the group's own over them.
 PAGE_LABELS = re.compile(
-    "accounts?|cluster|code|command|event|family|feature|flags?|host|kind|le|license|name|nodes?|parent|part|"
+    "accounts?|cluster|code|command|event|family|feature|flags?|host|hostname|jobid|kind|le|license|name|nodes?|parent|part|"
     "partitions?|qos|reason|reservation|role|scheduler|sink|slurm_node_states|source|state|status|topic|tres|type|unit|use|"
     "users?|username|version"
 )

@@ -16,7 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from slurmscope import __version__, auth, cli_store, config
+from slurmscope import __version__, auth, cli_store, cli_trace, config
 from slurmscope.keeper import Archive
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
@@ -83,6 +83,7 @@ def main() -> None:
     slurmscope serve       go on looking, serve http://127.0.0.1:9092/metrics, and keep what happens
     slurmscope import      read the accounting of the last 90 days into what is kept
     slurmscope capture     write down all that a cluster answers, for a bug report
+    slurmscope run         within a job: run a command, and tell what it uses
     slurmscope demo        the same with a simulated cluster, no Slurm needed
 
     Settings come from slurmscope.toml, a .env file and the environment; `slurmscope config` shows those in force.
@@ -380,6 +381,7 @@ def commands(as_json: bool) -> None:
 
 main.add_command(cli_store.import_command)
 main.add_command(cli_store.store_group)
+main.add_command(cli_trace.run_command)
 
 
 @main.command("hash-password")

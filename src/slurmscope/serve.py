@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import signal
 import sys
 import time
@@ -23,10 +24,12 @@ from slurmscope.metrics.pages import Pages
 from slurmscope.model import Snapshot
 from slurmscope.notify import Notifier, watchdog_interval
 from slurmscope.poll import Poll
-from slurmscope.server import App
+from slurmscope.server import App, Receiver
 from slurmscope.settings import Cluster, Settings
 from slurmscope.slurm.clusters import source_of
 from slurmscope.slurm.source import Source
+from slurmscope.trace.endpoint import TraceEndpoint
+from slurmscope.trace.traces import Traces
 from slurmscope.upkeep import Upkeep, UpkeepError
 
 log = logging.getLogger(__name__)
@@ -80,6 +83,17 @@ def clusters_of(settings: Settings, *, from_zero: bool) -> list[Watched]:
     return [assemble(one, settings, source_of(one), from_zero=from_zero) for one in settings.read]
 
 
+def receivers_of(settings: Settings, clusters: Sequence[Watched], book: Book) -> dict[str, Receiver]:
+    """What is received, by its address."""
+    found: dict[str, Receiver] = {}
+    if settings.trace.enabled:
+        traces = book.requests.traces = Traces(settings.trace)
+        for one in clusters:
+            one.listeners.append(traces.watch(one.poll.snapshot.cluster))
+        found[settings.trace.path] = TraceEndpoint(settings.trace, traces)
+    return found
+
+
 async def _watch(notifier: Notifier, interval: float) -> None:
     while True:
         notifier.watchdog()
@@ -98,7 +112,7 @@ async def serve(
     """
     guard = Guard(settings.serve.users, settings.serve.tokens)
     book = Book([one.pages for one in clusters])
-    server = listening.server(settings.serve, App(book, guard))
+    server = listening.server(settings.serve, App(book, guard, receivers_of(settings, clusters, book)))
     sockets = listening.listen(settings.serve, "serve.listen")
     try:
         upkeep = await Upkeep.of(settings, clusters, book, archive)
@@ -148,3 +162,11 @@ def _warn_if_open(settings: Settings) -> None:
             "anybody who reaches this address can read users' names; serve.users or serve.tokens closes it",
             extra=fields(listen=settings.serve.listen),
         )
+    trace = settings.trace
+    if trace.enabled and not (trace.tokens or trace.munge or listening.is_local(settings.serve)):
+        log.warning(
+            "anybody who reaches this address can tell anything of any job; trace.tokens or trace.munge closes it",
+            extra=fields(listen=settings.serve.listen, path=trace.path),
+        )
+    if trace.enabled and trace.munge and shutil.which("unmunge") is None:
+        log.warning("unmunge is not on the PATH: nobody can prove by munge who they are; install munge here")

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from slurmscope.metrics import health, nodes, partitions, policy, queue, scheduler, upkeep
+from slurmscope.metrics import health, nodes, partitions, policy, queue, scheduler, traces, upkeep
 from slurmscope.metrics.compat import rivosinc, sinfo, vpenso
 from slurmscope.metrics.exposition import Topic
 from slurmscope.metrics.view import View
@@ -22,13 +22,15 @@ OWN: tuple[Topic[View], ...] = (
     health.TOPIC,
     health.SERVICE,
     upkeep.TOPIC,
+    traces.TOPIC,
+    traces.ENDPOINT,
     health.PROCESS,
 )
 
 # Older exporters' names clash with one another, so that each has a page of its own.
 PROFILES: dict[str, tuple[Topic[View], ...]] = {
     "slurmscope": OWN,
-    "rivosinc": (*rivosinc.TOPICS, health.PROCESS),
+    "rivosinc": (*rivosinc.TOPICS, traces.TOPIC, health.PROCESS),
     "vpenso": vpenso.TOPICS,
     "sinfo": sinfo.TOPICS,
 }

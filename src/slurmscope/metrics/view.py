@@ -18,6 +18,7 @@ from slurmscope.model import PENDING, Cost, Job, Node, Reservation, Snapshot
 from slurmscope.slurm.values import hosts
 
 if TYPE_CHECKING:  # it knows us
+    from slurmscope.trace.traces import Traces, Use
     from slurmscope.upkeep import Upkeep
 
 OTHER = "other"  # the label of all that a cap leaves out
@@ -155,6 +156,7 @@ class Requests(msgspec.Struct):
     total: dict[int, int] = {}
     in_flight: int = 0
     upkeep: Upkeep | None = None  # what else this process does
+    traces: Traces | None = None  # what jobs tell of themselves, where that is taken
 
 
 class View:
@@ -280,6 +282,12 @@ class View:
     def age(self, part: str) -> float | None:
         time = self.snapshot.part(part).time
         return None if time is None else max(0.0, self.now - time)
+
+    @cached_property
+    def traced(self) -> list[Use]:
+        """What jobs told of themselves, by job and host."""
+        traces = self.requests.traces
+        return [] if traces is None else traces.shown(self.snapshot.cluster)
 
     @cached_property
     def process(self) -> Process:
