@@ -198,27 +198,30 @@ def _whole(value: float | None) -> int | None:
 def add(course: Course | None, sample: Sample) -> Course:
     """The course with a sample added, in place. What was told before (a replay) adds nothing."""
     if course is None:
-        course = Course.at(sample.start)
-    node = course.nodes.get(sample.node)
-    if node is None:
-        if len(course.nodes) >= _MOST_NODES:
-            course.missed += 1
-            return course
-        node = course.nodes[sample.node] = NodeSum(sample.source, parts={}, gpus={})
+        course = Course.at(sample.end)  # by its end: where a clock was put right within a sample, its start is wrong
+    known = course.nodes.get(sample.node)
+    if known is None and len(course.nodes) >= _MOST_NODES:
+        course.missed += 1
+        return course
+    node = NodeSum(sample.source, parts={}, gpus={}) if known is None else known
     if sample.source == TRACE and node.source != TRACE:
         return course  # the agent sees what the job tells of itself, and more
     start = max(sample.start, node.parts.get(sample.part, sample.start))
     if sample.source != TRACE:
         start = max(start, node.until)  # what was traced before the agent came is counted
-        node.source = sample.source
-    if not start < sample.end or abs(sample.end - course.start) > _FAR:
-        return course
-    share = (sample.end - start) / (sample.end - sample.start)
+    if not start < sample.end or max(abs(time - course.start) for time in (sample.start, sample.end)) > _FAR:
+        return course  # without the node: those of a course are nodes of which something is known
+    node.source = sample.source
+    course.nodes[sample.node] = node
+    seconds, share = sample.end - start, (sample.end - start) / (sample.end - sample.start)
     _remember(node, sample)
-    covered = max(0.0, sample.end - max(start, node.until))
+    fresh = max(start, node.until)
+    covered = max(0.0, sample.end - fresh)
     node.until = max(node.until, sample.end)
-    _spread(course, start, sample.end, _amounts(sample, sample.end - start, covered, share))
-    _sum_node(node, sample, sample.end - start, covered, share)
+    _spread(course, start, sample.end, _used(sample, seconds, share))
+    if covered:
+        _spread(course, fresh, sample.end, _covered(sample, covered))
+    _sum_node(node, sample, seconds, covered, share)
     _sum_gpus(node, sample, covered)
     for name, threads in sample.programs:
         if name in course.programs or len(course.programs) < _MOST_PROGRAMS:
@@ -234,17 +237,24 @@ def _remember(node: NodeSum, sample: Sample) -> None:
     node.parts[sample.part] = sample.end
 
 
-def _amounts(sample: Sample, seconds: float, covered: float, share: float) -> dict[str, float]:
-    """What the part of a sample that is new adds; `seconds` long, of which `covered` were not covered yet."""
-    found = {"covered": covered * 1000}
+def _used(sample: Sample, seconds: float, share: float) -> dict[str, float]:
+    """What the part of a sample that is new adds, whoever else told of that time."""
+    found = {}
     if sample.cpu_seconds is not None:
         found["cpu"] = sample.cpu_seconds * share * 1000
     if sample.memory is not None:
         found["memory"] = sample.memory / MIB * seconds
     if sample.read_bytes is not None or sample.written_bytes is not None:
-        found["io_covered"] = covered * 1000
         found["read"] = (sample.read_bytes or 0) * share
         found["written"] = (sample.written_bytes or 0) * share
+    return found
+
+
+def _covered(sample: Sample, covered: float) -> dict[str, float]:
+    """What the part of a sample adds of which nobody has told: several processes of a node have the same GPUs."""
+    found = {"covered": covered * 1000}
+    if sample.read_bytes is not None or sample.written_bytes is not None:
+        found["io_covered"] = covered * 1000
     for gpu in sample.gpus or ():
         if gpu.utilization is not None:
             found["gpu_covered"] = found.get("gpu_covered", 0.0) + covered * 1000
@@ -308,7 +318,7 @@ def _spread(course: Course, start: float, end: float, amounts: dict[str, float])
         column = course.amounts[name]
         given = 0
         for at, (_, until) in enumerate(pairwise(edges)):
-            total = round(amount * (until - start) / (end - start))
+            total = round(amount * ((until - start) / (end - start)))  # the last is all of it, exactly
             column[first + at] += total - given
             given = total
 
@@ -322,7 +332,7 @@ def _reach(course: Course, start: float, end: float) -> None:
     """Makes buckets for a time, of a longer step if there would be too many."""
     while True:
         first = min(course.start, int(start) // course.step * course.step)
-        last = max(course.end, -(-int(end + 1) // course.step) * course.step)
+        last = max(course.end, int(-(-end // course.step)) * course.step)
         if (last - first) // course.step <= MOST:
             break
         _coarsen(course)
