@@ -19,6 +19,7 @@ from slurmscope.auth import Guard
 from slurmscope.keeper import Archive
 from slurmscope.listening import WrongSetting
 from slurmscope.logs import fields
+from slurmscope.measured.service import Measuring
 from slurmscope.metrics.book import Book
 from slurmscope.metrics.pages import Pages
 from slurmscope.model import Snapshot
@@ -112,10 +113,12 @@ async def serve(
     """
     guard = Guard(settings.serve.users, settings.serve.tokens)
     book = Book([one.pages for one in clusters])
-    server = listening.server(settings.serve, App(book, guard, receivers_of(settings, clusters, book)))
+    measuring = Measuring(settings, lambda: [one.pages.snapshot.cluster for one in clusters], archive)
+    receivers = receivers_of(settings, clusters, book) | measuring.receivers
+    server = listening.server(settings.serve, App(book, guard, receivers, measuring.pages))
     sockets = listening.listen(settings.serve, "serve.listen")
     try:
-        upkeep = await Upkeep.of(settings, clusters, book, archive)
+        upkeep = await Upkeep.of(settings, clusters, book, archive, measuring)
     except UpkeepError as error:
         for sock in sockets:
             sock.close()
@@ -160,6 +163,11 @@ def _warn_if_open(settings: Settings) -> None:
     if listening.is_open(settings.serve):
         log.warning(
             "anybody who reaches this address can read users' names; serve.users or serve.tokens closes it",
+            extra=fields(listen=settings.serve.listen),
+        )
+    if settings.agents.enabled and not (settings.agents.tokens or listening.is_local(settings.serve)):
+        log.warning(
+            "anybody who reaches this address can say what jobs used; agents.tokens closes it",
             extra=fields(listen=settings.serve.listen),
         )
     trace = settings.trace

@@ -61,6 +61,12 @@ class Receiver(Protocol):
         ...
 
 
+class Shown(Protocol):
+    """A page of metrics besides those of the book."""
+
+    async def body(self, *, openmetrics: bool, gzip: bool) -> list[bytes]: ...
+
+
 class _TooLongError(Exception):
     pass
 
@@ -94,12 +100,19 @@ async def _body(receive: Receive, most: int) -> bytes:
 
 
 class App:
-    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`, and those at which things are received."""
+    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`, those at which things are received, and `pages`."""
 
-    def __init__(self, book: Book, guard: Guard, receivers: Mapping[str, Receiver] | None = None) -> None:
+    def __init__(
+        self,
+        book: Book,
+        guard: Guard,
+        receivers: Mapping[str, Receiver] | None = None,
+        pages: Mapping[str, Shown] | None = None,
+    ) -> None:
         self._book = book
         self._guard = guard
         self._receivers = receivers or {}
+        self._pages = pages or {}
         self._bodies = asyncio.Semaphore(_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,7 +153,7 @@ class App:
             return await receiver.about()
         if scope["method"] != "POST":
             return plain(405, "only GET and POST", [(b"allow", b"GET, POST")])
-        headers = _headers(scope)
+        headers = request_headers(scope)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > receiver.most_bytes:
             answer: Answer | None = _too_long(receiver)
@@ -168,7 +181,7 @@ class App:
             return plain(200, "ok")
         if path == "/readyz":
             return self._ready()
-        headers = _headers(scope)
+        headers = request_headers(scope)
         if not await self._guard.allows_async(headers.get("authorization")):
             challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
             return plain(401, "a name and password or a token is needed", challenge)
@@ -178,11 +191,20 @@ class App:
         """What tells of people, and so is only for those who are let in."""
         if path == "/":
             return Answer(200, home(self._book.issue).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+        openmetrics = wants_openmetrics(headers.get("accept", ""))
+        gzip = accepts_gzip(headers.get("accept-encoding", ""))
         profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")
-        if path != "/metrics" and profile not in catalogue.PROFILES:
-            there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES)))
+        if path in self._pages:
+            body = await self._pages[path].body(openmetrics=openmetrics, gzip=gzip)
+        elif path == "/metrics" or profile in catalogue.PROFILES:
+            body = await self._book.body(profile, openmetrics=openmetrics, gzip=gzip)
+        else:
+            there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES), *self._pages))
             return plain(404, f"not here; there are {there}, /healthz and /readyz")
-        return await self._metrics(profile, headers)
+        more: Headers = [(b"vary", b"Accept, Accept-Encoding")]
+        if gzip:
+            more.append((b"content-encoding", b"gzip"))
+        return Answer(200, body, OPENMETRICS if openmetrics else TEXT, more)
 
     def _ready(self) -> Answer:
         """Ready once there is a cluster to show; a slurmctld that goes down later does not change that."""
@@ -203,17 +225,8 @@ class App:
             lines.append(f"degraded: {', '.join(upkeep.troubles)}")
         return plain(200 if lines[0] == "ready" else 503, "\n".join(lines))
 
-    async def _metrics(self, profile: str, headers: dict[str, str]) -> Answer:
-        openmetrics = wants_openmetrics(headers.get("accept", ""))
-        gzip = accepts_gzip(headers.get("accept-encoding", ""))
-        body = await self._book.body(profile, openmetrics=openmetrics, gzip=gzip)
-        more: Headers = [(b"vary", b"Accept, Accept-Encoding")]
-        if gzip:
-            more.append((b"content-encoding", b"gzip"))
-        return Answer(200, body, OPENMETRICS if openmetrics else TEXT, more)
 
-
-def _headers(scope: Scope) -> dict[str, str]:
+def request_headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from slurmscope import logs
 from slurmscope.keeper import Archive, Keeper, Taker, forget_on
+from slurmscope.measured.service import Measuring
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.model import Snapshot
@@ -51,10 +52,18 @@ class Upkeep:
         self.archive = archive
         self.sinks: list[Sink] = []
         self.keepers: list[Keeper] = []
+        self.measuring: Measuring | None = None
         self._settings = Settings()
 
     @classmethod
-    async def of(cls, settings: Settings, clusters: Sequence[Cluster], book: Book, archive: Archive | None) -> Upkeep:
+    async def of(
+        cls,
+        settings: Settings,
+        clusters: Sequence[Cluster],
+        book: Book,
+        archive: Archive | None,
+        measuring: Measuring | None = None,
+    ) -> Upkeep:
         """The sinks that the settings name, and a keeper for each cluster."""
         upkeep = cls(archive)
         upkeep._settings = settings
@@ -74,6 +83,10 @@ class Upkeep:
                 keeper = Keeper(archive, one.source, settings.accounting, takers)
                 upkeep.keepers.append(keeper)
                 one.listeners.append(keeper.publish)
+        if measuring is not None:
+            upkeep.measuring = measuring
+            for one in clusters:
+                one.listeners.append(measuring.listen)
         return upkeep
 
     def _add_sinks(self, settings: Settings, clusters: Sequence[Cluster], book: Book, takers: list[Taker]) -> None:
@@ -119,6 +132,8 @@ class Upkeep:
     def start(self) -> list[asyncio.Task[None]]:
         tasks = [asyncio.create_task(sink.run()) for sink in self.sinks]
         tasks += [asyncio.create_task(self._keep(keeper)) for keeper in self.keepers]
+        if self.measuring is not None:
+            tasks.append(asyncio.create_task(self.measuring.run()))
         if self.archive is not None:
             tasks.append(asyncio.create_task(forget_on(self.archive, self._settings.store)))
         return tasks
@@ -133,6 +148,8 @@ class Upkeep:
         """Writes and sends what there still is; polls and tasks must have ended."""
         for keeper in self.keepers:
             await keeper.flush()
+        if self.measuring is not None:
+            await self.measuring.close()
         await asyncio.gather(*(sink.close() for sink in self.sinks), return_exceptions=True)
         if self.archive is not None:
             await self.archive.close()

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from slurmscope.metrics import health, nodes, partitions, policy, queue, scheduler, traces, upkeep
+from slurmscope.metrics import health, measured, nodes, partitions, policy, queue, scheduler, traces, upkeep
 from slurmscope.metrics.compat import rivosinc, sinfo, vpenso
 from slurmscope.metrics.exposition import Topic
 from slurmscope.metrics.view import View
@@ -22,6 +22,7 @@ OWN: tuple[Topic[View], ...] = (
     health.TOPIC,
     health.SERVICE,
     upkeep.TOPIC,
+    measured.TOPIC,
     traces.TOPIC,
     traces.ENDPOINT,
     health.PROCESS,

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent sends, from bytes to reports. Whoever has a token may still be wrong, or hostile: all is bounded."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable
+
+import msgspec
+
+from slurmscope.measure import Measure, Report
+from slurmscope.measured.tally import BODY, TIME
+from slurmscope.metrics.jobs import gpu_name
+
+MOST_BYTES = 4 << 20
+"""Of a body, as it comes."""
+_MOST_RAW = 32 << 20  # … once it is unpacked
+_MOST_OBJECTS, _MOST_ITEMS = 200_000, 2_000_000  # in a body: what is decoded takes more memory than its text
+_MOST_REPORTS = 64
+_MOST_JOBS = 10_000  # of a report
+_MOST_TEXT = 256
+_MOST_NUMBER = 1 << 60
+_DAY = 86400
+_AHEAD = 60  # seconds that a node's clock may be ahead of ours
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+_BELOW_ZERO = frozenset({"temperature"})
+
+
+class WrongBody(Exception):
+    """It is not taken; the message names the place."""
+
+    def __init__(self, what: str, reason: str = BODY) -> None:
+        super().__init__(what)
+        self.reason = reason
+
+
+_decode = msgspec.json.Decoder(list[Report] | Report).decode
+
+
+def reports(body: bytes, encoding: str, now: float) -> list[Report]:
+    """The reports of a body, oldest first. Raises WrongBody."""
+    raw = _unpacked(body, encoding)
+    if raw.count(b"{") > _MOST_OBJECTS or raw.count(b",") > _MOST_ITEMS:
+        raise WrongBody("the body: too many things are in it; send fewer reports at a time")
+    try:
+        found = _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WrongBody(f"the body: expected a report, or a list of some, in JSON: {str(error)[:300]}") from None
+    several = found if isinstance(found, list) else [found]
+    if len(several) > _MOST_REPORTS:
+        raise WrongBody(f"the body: at most {_MOST_REPORTS} reports are taken at a time, found {len(several)}")
+    for at, report in enumerate(several):
+        _check_report(report, f"$[{at}]" if isinstance(found, list) else "$", now)
+    return several
+
+
+def _unpacked(body: bytes, encoding: str) -> bytes:
+    match encoding.strip().lower():
+        case "" | "identity":
+            return body
+        case "gzip":
+            unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            try:
+                raw = unpacker.decompress(body, _MOST_RAW)
+            except zlib.error as error:
+                raise WrongBody(f"the body: is no gzip: {error}") from None
+            if unpacker.unconsumed_tail:
+                raise WrongBody(f"the body: at most {_MOST_RAW} bytes are taken once they are unpacked")
+            if not unpacker.eof or unpacker.unused_data:
+                raise WrongBody("the body: is not one whole piece of gzip")
+            return raw
+    raise WrongBody("Content-Encoding: expected gzip, or none")
+
+
+def _check_report(report: Report, place: str, now: float) -> None:
+    if not _NODE.fullmatch(report.node):
+        raise WrongBody(f"{place}.node: expected the name of a node, found {report.node[:64]!r}")
+    if not now - _DAY <= report.time <= now + _AHEAD:
+        told = f"found one of {report.time - now:+.0f} s from now: are the clocks right?"
+        raise WrongBody(f"{place}.time: expected a time of the last day, {told}", TIME)
+    if len(report.jobs) > _MOST_JOBS:
+        raise WrongBody(f"{place}.jobs: at most {_MOST_JOBS} jobs are taken of a node, found {len(report.jobs)}")
+    _check_struct(report, place)
+    # what is there twice would be on the page twice, and Prometheus would refuse all of it
+    _check_unlike([job.job for job in report.jobs], f"{place}.jobs")
+    _check_unlike([gpu.uuid for gpu in report.gpus], f"{place}.gpus")
+    for at, gpu in enumerate(report.gpus):
+        _check_unlike(list(gpu.throttled or ()), f"{place}.gpus[{at}].throttled")
+    for at, job in enumerate(report.jobs):
+        _check_job(job, f"{place}.jobs[{at}]")
+
+
+def _check_job(job: Measure, place: str) -> None:
+    if job.gpus:
+        _check_unlike([gpu.uuid for gpu in job.gpus], f"{place}.gpus")
+        _check_unlike([gpu_name(gpu) for gpu in job.gpus], f"{place}.gpus")
+    if job.programs:
+        _check_unlike([program.name for program in job.programs], f"{place}.programs")
+
+
+def _check_unlike(names: list[int] | list[str], place: str) -> None:
+    if len(set(names)) < len(names):
+        raise WrongBody(f"{place}: the same is there twice")
+
+
+def _check_struct(found: msgspec.Struct, place: str) -> None:
+    for name in found.__struct_fields__:
+        value = getattr(found, name)
+        if value is not None:
+            _check_value(value, place, name)
+
+
+def _check_value(value: object, place: str, name: str) -> None:
+    if isinstance(value, str):
+        if len(value) > _MOST_TEXT:
+            raise WrongBody(f"{place}.{name}: at most {_MOST_TEXT} characters are taken, found {len(value)}")
+    elif isinstance(value, int | float):
+        if not (0 <= value <= _MOST_NUMBER or (name in _BELOW_ZERO and -1000 < value < 0)):
+            raise WrongBody(f"{place}.{name}: expected a number from 0 to 2^60")
+    elif isinstance(value, msgspec.Struct):
+        _check_struct(value, f"{place}.{name}")
+    elif isinstance(value, tuple):
+        _check_each(value, place, name)
+    elif isinstance(value, dict):
+        _check_each(value, place, f"{name}'s names")
+        _check_each(value.values(), place, name)
+
+
+def _check_each(values: Iterable[object], place: str, name: str) -> None:
+    for at, value in enumerate(values):
+        if isinstance(value, msgspec.Struct):
+            _check_struct(value, f"{place}.{name}[{at}]")
+        else:
+            _check_value(value, place, name)

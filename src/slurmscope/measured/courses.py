@@ -1,0 +1,406 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""The courses of a cluster's jobs, from what is measured to the store.
+
+In memory is only what the store has not taken yet; it is added there to what is kept already, so that a restart goes on
+where it was. A job is known by what polls see and not by what a report says. All of this is done by the event loop,
+but for what the store's thread is handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
+
+import msgspec
+
+from slurmscope import course as courses
+from slurmscope.course import Course, Sample
+from slurmscope.keeper import Archive
+from slurmscope.logs import fields
+from slurmscope.measure import Measure, Report
+from slurmscope.measured.merging import emptied, merged
+from slurmscope.measured.tally import Tally
+from slurmscope.model import Job, Snapshot
+from slurmscope.store.protocol import JobKey, Lives, Measured, Store, StoreError
+from slurmscope.summary import summary
+from slurmscope.worker import compute
+
+log = logging.getLogger(__name__)
+
+MOST_JOBS = 50_000
+_MOST_BUCKETS = 2_000_000  # of all courses: what waits for a store that is away
+_MOST_LOOKS = 50_000  # of jobs that no poll has seen
+_BEAT = 5.0  # seconds between looks for what is to be done
+_EVERY = 60.0  # seconds between two writings of a course; longer ones are written less often:
+_SHARE, _SELDOM = 20, 1800.0  # … each time a twentieth is new, or after half an hour
+_AFTER_END = 60.0  # seconds in which a report may come late
+_UNSEEN = 60.0  # seconds until a job that no poll has seen is looked for in the store
+_GIVE_UP = 900.0  # … and until nobody can say which one it was
+_HOLE = 300.0  # seconds between two looks, or five times as long as usual, of which nobody knows what was between
+_EARLY = 60  # seconds that a node's clock may be behind the controller's
+_AT_ONCE = 100  # courses in a transaction: others can write between two
+_SLICE = 100  # jobs of a report that are added before others have their turn
+_MOST_UNSURE = 8
+_UNFIT = (OverflowError, ValueError, TypeError)  # numbers that no store can hold
+_MOST_CORES, _MOST_BYTES_A_SECOND = 1 << 14, 1 << 40  # of a node: beyond that a counter is wrong
+
+
+_Told = tuple[str, float, Measure] | Sample
+"""What a node's agent told of a job, and when; or what somebody else made of what was told."""
+
+
+class _Look(msgspec.Struct, frozen=True, gc=False):
+    """What was last told of a job on a node."""
+
+    time: float
+    measure: Measure
+    distance: float  # from the one before
+
+
+class _Tracked(msgspec.Struct):
+    """A job that is measured."""
+
+    job: Job
+    course: Course
+    looks: dict[str, _Look] = {}
+    changed: bool = False
+    unsure: list[Course] = []  # pieces that the store was given, and may have taken or not
+    written: float | None = None
+    gone: float | None = None  # when it was seen to have ended
+    end: int | None = None
+
+
+class _Unknown(msgspec.Struct):
+    """A job of which it is not known yet which one it is, or what the store has of it."""
+
+    since: float
+    told: list[_Told] = []
+
+
+class _Part(msgspec.Struct):
+    """What the store is to take of a job."""
+
+    job: Job
+    pieces: list[Course]
+    end: int
+    over: bool
+    given: bool = False  # all is said and done but for the store's word that it is written
+
+
+class Courses:
+    def __init__(self, cluster: str, archive: Archive, tally: Tally, clock: Callable[[], float] = time.time) -> None:
+        self.cluster = cluster
+        self.ended: deque[JobKey] = deque(maxlen=10_000)  # jobs that polls saw ending
+        self._archive = archive
+        self._tally = tally
+        self._clock = clock
+        self._started = clock()
+        self._jobs: dict[int, Job] = {}  # that have, or had, an allocation, as the last poll saw them
+        self._seen = 0  # when that was
+        self._tracked: dict[JobKey, _Tracked] = {}
+        self._unknown: dict[int, _Unknown] = {}
+        self._looks = 0  # of those
+        self._writing: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._tracked)
+
+    # --- what polls see -----------------------------------------------------------------------------------------------
+
+    async def see(self, snapshot: Snapshot) -> None:
+        jobs = await compute(_allocated, snapshot.jobs.value or ())
+        before, self._jobs, last = self._jobs, jobs, self._seen
+        self._seen = int(snapshot.jobs.time or 0)
+        self.ended.extend(
+            job.key for job in before.values() if job.holding and not _goes_on(job.key, jobs) and job.submit_time
+        )
+        for key, tracked in self._tracked.items():
+            if _goes_on(key, jobs):
+                tracked.job, tracked.gone = jobs[key[0]], None
+            elif tracked.gone is None:
+                found = jobs.get(key[0])
+                tracked.gone = self._clock()
+                tracked.end = found.end_time if found is not None and found.key == key else last or None
+        for id_ in [id_ for id_ in self._unknown if id_ in jobs]:
+            if self._is_new(jobs[id_]):
+                self._tell_again(id_, jobs[id_], None)
+
+    def _is_new(self, job: Job) -> bool:
+        """The store has nothing of it."""
+        return job.holding and job.start_time is not None and job.start_time >= self._started
+
+    # --- what is measured ---------------------------------------------------------------------------------------------
+
+    async def take(self, report: Report) -> None:
+        for at in range(0, len(report.jobs), _SLICE):
+            if at:
+                await asyncio.sleep(0)
+            for measure in report.jobs[at : at + _SLICE]:
+                self._tell(measure.job, (report.node, report.time, measure))
+
+    def add(self, id_: int, sample: Sample) -> None:
+        """What somebody else measured of a job."""
+        self._tell(id_, sample)
+
+    def _tell(self, id_: int, told: _Told) -> None:
+        job = self._jobs.get(id_)
+        if job is not None and _was_there(job, told) and id_ not in self._unknown:
+            tracked = self._tracked.get(job.key)
+            if tracked is None and self._is_new(job):
+                tracked = self._track(job, None)
+            if tracked is not None:
+                self._add(tracked, told)
+                return
+        self._wait(id_, told)
+
+    def _wait(self, id_: int, told: _Told) -> None:
+        unknown = self._unknown.get(id_)
+        if unknown is None:
+            unknown = self._unknown[id_] = _Unknown(self._clock(), [])
+        unknown.told.append(told)
+        self._looks += 1
+        while self._looks > _MOST_LOOKS:
+            self._give_up(next(iter(self._unknown)))
+
+    def _give_up(self, id_: int) -> None:
+        self._looks -= len(self._unknown.pop(id_).told)
+        self._tally.dropped += 1
+
+    def _tell_again(self, id_: int, job: Job, kept: Course | None) -> None:
+        """All that waited for it to be known which job it is."""
+        unknown = self._unknown.pop(id_, None)
+        if unknown is None:
+            return
+        self._looks -= len(unknown.told)
+        tracked = self._tracked.get(job.key) or self._track(job, kept)
+        now = self._jobs.get(id_)
+        for told in unknown.told:
+            if _was_there(job, told):
+                if tracked is not None:
+                    self._add(tracked, told)
+            elif now is not None and _was_there(now, told):
+                self._tell(id_, told)  # it has been submitted again since
+
+    def _track(self, job: Job, kept: Course | None) -> _Tracked | None:
+        if len(self._tracked) >= MOST_JOBS and not self._drop_one():
+            self._tally.dropped += 1
+            return None
+        course = Course.at(self._clock()) if kept is None else emptied(kept)
+        found = self._tracked[job.key] = _Tracked(job, course, looks={})
+        if not _goes_on(job.key, self._jobs):
+            found.gone, found.end = self._clock(), job.end_time
+        return found
+
+    def _drop_one(self) -> bool:
+        """The one that ended first, to have room."""
+        gone = min((one for one in self._tracked.values() if one.gone), key=lambda one: one.gone or 0.0, default=None)
+        if gone is not None:
+            del self._tracked[gone.job.key]
+            self._tally.dropped += 1
+        return gone is not None
+
+    def _add(self, tracked: _Tracked, told: _Told) -> None:
+        sample = told if isinstance(told, Sample) else _sample(tracked, *told)
+        if sample is not None and _plausible(sample):
+            if not tracked.course.length:
+                # it may be the first one in a long time: the buckets between would be for nothing
+                tracked.course.start = Course.at(sample.start).start
+            courses.add(tracked.course, sample)
+            tracked.changed = True
+
+    # --- what the store gets ------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            try:
+                await self._resolve()
+                await self._write(self._due())
+            except StoreError:
+                pass  # which is told already
+            except Exception:  # a fault of ours must not end the service
+                log.exception("what was measured could not be written", extra=fields(cluster=self.cluster))
+            self._bound()
+            await asyncio.sleep(_BEAT)
+
+    async def flush(self) -> None:
+        """All that is not written yet."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        await self._resolve()
+        await self._write([one for one in self._tracked.values() if one.changed])
+
+    @property
+    def waiting(self) -> int:
+        """Jobs of which the store has yet to take something."""
+        return sum(one.changed for one in self._tracked.values())
+
+    async def _resolve(self) -> None:
+        """Finds out which jobs those are of which it is not known, and what the store has of them."""
+        now = self._clock()
+        known, sought = {}, {}
+        for id_, unknown in self._unknown.items():
+            job = self._jobs.get(id_)
+            if job is not None and _was_there(job, unknown.told[0]):
+                known[id_] = job
+            elif job is not None or now - unknown.since > _UNSEEN:
+                sought[id_] = unknown.told[0]  # one that polls did not see, or that ended long ago
+        if known or sought:
+            found = await self._archive.call(lambda store: _kept(store, self.cluster, known, sought))
+            for id_, (job, kept) in found.items():
+                self._tell_again(id_, job, kept)
+        for id_ in [id_ for id_, one in self._unknown.items() if now - one.since > _GIVE_UP]:
+            self._give_up(id_)
+
+    def _due(self) -> list[_Tracked]:
+        now = self._clock()
+        found = []
+        for tracked in list(self._tracked.values()):
+            if tracked.gone is not None and now - tracked.gone > _AFTER_END:
+                if tracked.changed or tracked.written is not None:
+                    found.append(tracked)  # once more, for now its end is known
+                else:
+                    del self._tracked[tracked.job.key]
+            elif tracked.changed and (tracked.written is None or now - tracked.written >= _pace(tracked, now)):
+                found.append(tracked)
+        return found
+
+    async def _write(self, due: Sequence[_Tracked]) -> None:
+        for at in range(0, len(due), _AT_ONCE):
+            await self._write_some(due[at : at + _AT_ONCE])
+
+    async def _write_some(self, some: Sequence[_Tracked]) -> None:
+        # who is cancelled meanwhile leaves it to its end: what was written twice would count twice
+        self._writing = asyncio.create_task(self._hand_over(some))
+        await asyncio.shield(self._writing)
+
+    async def _hand_over(self, some: Sequence[_Tracked]) -> None:
+        now = self._clock()
+        parts = []
+        for one in some:
+            end = one.end or int(now) if one.gone else int(now)
+            parts.append(_Part(one.job, [*one.unsure, one.course], end, bool(one.gone)))
+            one.course, one.changed = emptied(one.course), False
+        try:
+            try:
+                await self._archive.call(lambda store: _put(store, self.cluster, parts))
+            except _UNFIT:
+                await self._hand_over_each(parts)
+        except StoreError:
+            for one, part in zip(some, parts, strict=True):
+                _take_back(one, part)
+            raise
+        for one in some:
+            one.written, one.unsure = now, []
+            if one.gone is not None and now - one.gone > _AFTER_END and not one.changed:
+                self._tracked.pop(one.job.key, None)
+        self._tally.written += len(some)
+
+    async def _hand_over_each(self, parts: Iterable[_Part]) -> None:
+        """One after the other, so that one which cannot be written does not take others with it."""
+        for part in parts:
+            try:
+                await self._archive.call(partial(_put, cluster=self.cluster, parts=[part]))
+            except _UNFIT as error:
+                self._tally.dropped += 1
+                told = fields(cluster=self.cluster, job=part.job.id, error=str(error))
+                log.warning("what was measured of a job cannot be kept", extra=told)
+
+    def _bound(self) -> None:
+        """While the store is away for long, those that ended first are given up, then those that take most."""
+        buckets = sum(one.course.length for one in self._tracked.values())
+        while buckets > _MOST_BUCKETS:
+            victim = max(self._tracked.values(), key=lambda one: (one.gone is not None, one.course.length))
+            buckets -= victim.course.length
+            del self._tracked[victim.job.key]
+            self._tally.dropped += 1
+
+
+def _allocated(jobs: Iterable[Job]) -> dict[int, Job]:
+    """By id. The rest of an array waits under the id of one of its tasks, and must not hide it."""
+    return {job.id: job for job in jobs if job.holding or (not job.waiting and job.node_list)}
+
+
+def _goes_on(key: JobKey, jobs: Mapping[int, Job]) -> bool:
+    found = jobs.get(key[0])
+    return found is not None and found.key == key and found.holding
+
+
+def _was_there(job: Job, told: _Told) -> bool:
+    """Whether it can be this job that was measured then, and no other one of the same id."""
+    at = told.end if isinstance(told, Sample) else told[1]
+    if job.start_time is None or at < job.start_time - _EARLY:
+        return False
+    return job.holding or job.end_time is None or at <= job.end_time + _EARLY
+
+
+def _take_back(tracked: _Tracked, part: _Part) -> None:
+    """What the store did not take, or did not say whether it did."""
+    *unsure, latest = part.pieces
+    if part.given:
+        unsure.append(latest)
+        while len(unsure) > _MOST_UNSURE:
+            unsure[:2] = [merged(unsure[0], unsure[1])]
+    else:
+        tracked.course = merged(latest, tracked.course)
+    tracked.unsure, tracked.changed = unsure, True
+
+
+def _sample(tracked: _Tracked, node: str, at: float, measure: Measure) -> Sample | None:
+    before = tracked.looks.get(node)
+    if before is not None and at <= before.time:
+        return None  # it was told before
+    distance = at - before.time if before is not None else 0.0
+    tracked.looks[node] = _Look(at, measure, distance)
+    if before is None:
+        return courses.between(None, measure, node, at, at, courses.AGENT)
+    if distance > max(_HOLE, 5 * before.distance):
+        return None
+    return courses.between(before.measure, measure, node, before.time, at, courses.AGENT)
+
+
+def _plausible(sample: Sample) -> bool:
+    seconds = sample.end - sample.start
+    moved = max(sample.read_bytes or 0, sample.written_bytes or 0)
+    return (sample.cpu_seconds or 0.0) <= _MOST_CORES * seconds and moved <= _MOST_BYTES_A_SECOND * seconds
+
+
+def _pace(tracked: _Tracked, now: float) -> float:
+    """Seconds between two writings: each costs by how much is kept of it, and not by how much is new."""
+    return min(_SELDOM, max(_EVERY, (now - (tracked.job.start_time or now)) / _SHARE))
+
+
+def _kept(
+    store: Store, cluster: str, known: Mapping[int, Job], sought: Mapping[int, _Told]
+) -> dict[int, tuple[Job, Course | None]]:
+    """In the store's thread: which jobs these are, and what was measured of them before."""
+    found = dict(known)
+    for id_, told in sought.items():
+        lives = store.lives(Lives(cluster=cluster, id=id_, limit=100))
+        life = next((life for life in lives if life.id == id_ and _was_there(life, told)), None)
+        if life is not None:
+            found[id_] = life
+    return {id_: (job, store.course(cluster, *job.key)) for id_, job in found.items()}
+
+
+def _put(store: Store, cluster: str, parts: Sequence[_Part]) -> None:
+    """In the store's thread: adds to what it has."""
+    with store.writing(cluster) as writer:
+        lives = writer.lives([part.job.key for part in parts if part.over])
+        done = []
+        for part in parts:
+            job, end = part.job, part.end
+            life = lives.get(job.key)
+            if life is not None and life.ended and life.end_time is not None:
+                end = life.end_time
+            course = reduce(merged, part.pieces, store.course(cluster, *job.key))
+            assert course is not None  # there is a piece at least
+            done.append(Measured(*job.key, summary(course, job.nodes or None, job.start_time, end), course))
+        writer.put_measured(done)
+        for part in parts:
+            part.given = True
