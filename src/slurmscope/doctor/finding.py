@@ -55,6 +55,12 @@ class Check(StrEnum):
     ELASTICSEARCH = "elasticsearch"
     CLOUDWATCH = "cloudwatch"
     PUSHGATEWAY = "pushgateway"
+    # of `slurmscope agent --check`
+    AGENT_JOBS = "agent-jobs"
+    AGENT_SLURM = "agent-slurm-conf"
+    AGENT_PROCESSES = "agent-processes"
+    AGENT_GPUS = "agent-gpus"
+    AGENT_SERVE = "agent-serve"
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,6 +47,11 @@ class _Job:
         self.cpu: tuple[float, float] | None = None  # when, and how many seconds of cores until then
 
 
+class Change(msgspec.Struct, frozen=True):
+    gone: frozenset[tuple[str, int]]  # nodes and jobs that were shown, and have ended
+    came: bool
+
+
 class _Look(msgspec.Struct):
     """What was seen of a job this time, before its GPUs are known."""
 
@@ -77,12 +82,25 @@ class Collector:
         self._programs = programs
         self._reader = Reader(scratch, proc)
         self._jobs: dict[str, _Job] = {}
+        self._shown: dict[str, tuple[tuple[str, int], frozenset[int]]] = {}
         self._users: dict[int, str] = {}
         self._cpu_count = os.cpu_count() or 0
 
-    def present(self) -> frozenset[str]:
-        """The keys of the jobs that are there now: cheap, to see that one has come or gone."""
-        return frozenset(one.key for one in self._scheduler.find(self._mounts))
+    def change(self) -> Change:
+        """What has come and gone since the last look; cheap, for it is asked often."""
+        found = {one.key for one in self._scheduler.find(self._mounts)}
+        gone = []
+        for key, (which, pids) in list(self._shown.items()):
+            # a folder may be left over after its job
+            if key not in found or not self._lives(key, pids):
+                gone.append(which)
+                del self._shown[key]
+        return Change(frozenset(gone), came=not found <= self._jobs.keys())
+
+    def _lives(self, key: str, pids: Iterable[int]) -> bool:
+        if any(self._reader.exists(pid) for pid in pids):
+            return True
+        return bool(groups.processes(self._jobs[key].found.folders, Missed()))
 
     @property
     def unknown(self) -> list[str]:
@@ -115,8 +133,11 @@ class Collector:
         self._reader.end()
         self._share(looks, gpus)
         by_node: dict[str, list[Measure]] = {} if looks else {self._node: []}
+        self._shown = {}
         for look in looks:
-            by_node.setdefault(look.job.found.node or self._node, []).append(look.measure)
+            node = look.job.found.node or self._node
+            by_node.setdefault(node, []).append(look.measure)
+            self._shown[look.job.found.key] = (node, look.measure.job), look.pids
         seconds = time.perf_counter() - started
         return [
             Report(cluster=self._cluster, node=node, time=at, seconds=seconds, jobs=tuple(measures), gpus=tuple(gpus))
@@ -150,7 +171,7 @@ class Collector:
         measure = Measure(
             job=job.job,
             uid=job.uid,
-            user=self._user(job.uid),
+            user=self._user(job.uid, job.told.user),
             account=job.told.account,
             start_time=job.told.start_time,
             cpus=self._cpus(job, figures.cpus),
@@ -231,15 +252,16 @@ class Collector:
             job.oom_kills[place] = max(groups.oom_kills(f"{folder}/{place}", self.missed), job.oom_kills.get(place, 0))
         return kills + sum(job.oom_kills.values())
 
-    def _user(self, uid: int | None) -> str:
+    def _user(self, uid: int | None, told: str) -> str:
+        """As this host knows the number; where it does not, as the job was told, whatever that is worth."""
         if uid is None:
-            return ""
+            return told
         name = self._users.get(uid)
         if name is None:
             try:
                 name = pwd.getpwuid(uid).pw_name
             except KeyError:
-                name = str(uid)
+                return told or str(uid)
             if len(self._users) > 10_000:
                 self._users.clear()
             self._users[uid] = name

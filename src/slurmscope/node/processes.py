@@ -82,7 +82,6 @@ class Reader:
         self._scratch = re.compile("|".join(fnmatch.translate(pattern) for pattern in scratch)) if scratch else None
         self._files: dict[tuple[int, int], Files] = {}
         self._seen: set[tuple[int, int]] = set()
-        self._us = os.geteuid()
 
     def begin(self) -> None:
         self._seen = set()
@@ -91,6 +90,9 @@ class Reader:
         """Forgets processes that were not looked at since the beginning."""
         if len(self._files) > len(self._seen):
             self._files = {key: files for key, files in self._files.items() if key in self._seen}
+
+    def exists(self, pid: int) -> bool:
+        return os.path.exists(f"{self._proc}/{pid}/stat")  # noqa: PTH110 - this is asked often
 
     def process(self, pid: int, missed: Missed) -> Process | None:
         """None: it has ended."""

@@ -26,6 +26,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     """What the environment of a job's process says of the job. Its owner can change it: nothing is decided by it."""
 
     job: int | None = None
+    user: str = ""
     account: str = ""
     start_time: int | None = None
     cpus: int | None = None  # of this node

@@ -96,6 +96,7 @@ class Slurm:
     def told(self, environ: Mapping[str, str]) -> Told:
         return Told(
             _number(environ.get("SLURM_JOB_ID", "")),
+            environ.get("SLURM_JOB_USER", "")[:_LONGEST],
             environ.get("SLURM_JOB_ACCOUNT", "")[:_LONGEST],
             _number(environ.get("SLURM_JOB_START_TIME", "")),
             _number(environ.get("SLURM_CPUS_ON_NODE", "")),
@@ -113,13 +114,18 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else None
 
 
-def cluster_name(conf: str = "") -> str:
-    """As slurm.conf has it, or the copy of it that slurmd keeps; "" where there is none to read."""
+def conf_text(conf: str = "") -> str | None:
+    """slurm.conf, or the copy of it that slurmd keeps; None where there is none to read."""
     for path in (conf, os.environ.get("SLURM_CONF", ""), *_CONFS):
         try:
-            found = _CLUSTER.search(Path(path).read_text("utf-8", "replace")) if path else None
+            if path:
+                return Path(path).read_text("utf-8", "replace")
         except OSError:
             continue
-        if found:
-            return found[1]
-    return ""
+    return None
+
+
+def cluster_name(conf: str = "") -> str:
+    """ "" where nothing here tells it."""
+    found = _CLUSTER.search(conf_text(conf) or "")
+    return found[1] if found else ""

@@ -23,6 +23,15 @@ _BUSY = (429, 502, 503, 504)
 _REFUSED = (401, 403)
 
 
+class Target(NamedTuple):
+    """A server that wants a bearer token, if anything."""
+
+    url: str
+    ca: str
+    token_file: str
+    token_setting: str  # which names that file
+
+
 class Answer(NamedTuple):
     status: int
     body: bytes
@@ -32,7 +41,7 @@ class Answer(NamedTuple):
 class Server:
     """What `section` of the settings names. TLS is always checked."""
 
-    def __init__(self, section: str, settings: Elasticsearch | Pushgateway) -> None:
+    def __init__(self, section: str, settings: Elasticsearch | Pushgateway | Target) -> None:
         self._section = section
         self._settings = settings
         self._url = settings.url.rstrip("/")
@@ -93,23 +102,30 @@ class Server:
 
     def _authorization(self) -> dict[str, str]:
         settings = self._settings
+        if isinstance(settings, Target):
+            token = self._secret(settings.token_file, settings.token_setting) if settings.token_file else ""
+            return {"Authorization": f"Bearer {token}"} if token else {}
         if isinstance(settings, Elasticsearch) and settings.api_key:
             return {"Authorization": f"ApiKey {settings.api_key}"}
         if not settings.user:
             return {}
         password = settings.password
         if settings.password_file:
-            try:
-                password = Path(settings.password_file).read_text("utf-8").rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as error:
-                why = getattr(error, "strerror", None) or "it is not text in UTF-8"
-                place = f"{settings.password_file} ({self._section}.password_file)"
-                raise SendError(f"{place}: cannot be read: {why}") from error
+            password = self._secret(settings.password_file, f"{self._section}.password_file")
         pair = base64.b64encode(f"{settings.user}:{password}".encode()).decode()
         return {"Authorization": f"Basic {pair}"}
 
+    def _secret(self, path: str, setting: str) -> str:
+        try:
+            return Path(path).read_text("utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+            raise SendError(f"{path} ({setting}): cannot be read: {why}") from error
+
     def _who(self) -> str:
         """What we are to the server; the first half of what is to be looked at when it refuses us."""
+        if isinstance(self._settings, Target):
+            return f"is the token of {self._settings.token_setting} one that it takes?"
         if isinstance(self._settings, Elasticsearch) and self._settings.api_key:
             return f"is {self._section}.api_key right, and may it do this?"
         if self._settings.user:

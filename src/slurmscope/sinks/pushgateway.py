@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from slurmscope.settings import Pushgateway
 from slurmscope.sinks.http import Server, words
-from slurmscope.sinks.sender import Health, Waits
+from slurmscope.sinks.sender import LONGEST_WAIT, Health, Waits
 from slurmscope.sinks.sink import BatchError, SendError, Tally
 
 _STOP_SECONDS = 5.0
@@ -28,7 +28,9 @@ _HEADERS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Content
 class PushgatewaySink:
     name = "pushgateway"
 
-    def __init__(self, settings: Pushgateway, page: Callable[[], Awaitable[bytes]]) -> None:
+    def __init__(
+        self, settings: Pushgateway, page: Callable[[], Awaitable[bytes]], longest_wait: float = LONGEST_WAIT
+    ) -> None:
         """`page` gives the page as it is now: the text format, compressed by gzip."""
         self.tally = Tally()
         self._settings = settings
@@ -37,7 +39,7 @@ class PushgatewaySink:
         labels = {"job": settings.job} | settings.grouping
         self._path = "/metrics/" + "/".join(_label(name, value) for name, value in labels.items())
         self._health = Health(self.name, self.tally)
-        self._waits = Waits()
+        self._waits = Waits(longest_wait)
         self._new = asyncio.Event()
 
     async def take(self) -> None:

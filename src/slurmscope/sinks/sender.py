@@ -39,11 +39,12 @@ class Receipt(msgspec.Struct):
 class Waits:
     """How long to wait after each failure in a row: 1 s, doubling to 5 minutes; not all at the same moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = LONGEST_WAIT) -> None:
+        self._longest = longest
         self._failures = 0
 
     def next(self, asked: float | None) -> float:
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self._failures, 20))
+        wait = min(self._longest, FIRST_WAIT * 2.0 ** min(self._failures, 20))
         self._failures += 1
         return max(wait * random.uniform(0.5, 1.0), min(asked or 0.0, _LONGEST_ASKED))  # noqa: S311 - no secret
 
