@@ -78,7 +78,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class GpuSum(msgspec.Struct):
-    """A GPU that a job held, on a node."""
+    """A GPU that a job held, on a node. None: that was never told."""
 
     index: int
     instance: int | None = None
@@ -86,11 +86,11 @@ class GpuSum(msgspec.Struct):
     memory_total: int | None = None
     covered: int = 0
     used: int = 0  # ms
-    peak: float = 0.0  # of its utilisation
-    memory: int = 0  # MiB-seconds
-    memory_peak: int = 0
-    energy: int = 0  # joules
-    idle: int = 0  # ms in which no process of the job was on it
+    peak: float | None = None  # of its utilisation
+    memory: int | None = None  # MiB-seconds
+    memory_peak: int | None = None
+    energy: int | None = None  # joules
+    idle: int | None = None  # ms in which no process of the job was on it
 
 
 class NodeSum(msgspec.Struct):
@@ -291,13 +291,14 @@ def _sum_gpus(node: NodeSum, sample: Sample, covered: float) -> None:
         if gpu.utilization is not None:
             found.covered += round(covered * 1000)
             found.used += round(gpu.utilization * covered * 1000)
-            found.peak = max(found.peak, gpu.utilization)
-            found.energy += round((gpu.power or 0.0) * covered)
+            found.peak = _most(found.peak, gpu.utilization)
+            if gpu.power is not None:
+                found.energy = (found.energy or 0) + round(gpu.power * covered)
         if gpu.memory_used is not None:
-            found.memory += round(gpu.memory_used / MIB * covered)
-            found.memory_peak = max(found.memory_peak, gpu.memory_used)
-        if gpu.processes == 0:
-            found.idle += round(covered * 1000)
+            found.memory = (found.memory or 0) + round(gpu.memory_used / MIB * covered)
+            found.memory_peak = _most(found.memory_peak, gpu.memory_used)
+        if gpu.processes is not None:
+            found.idle = (found.idle or 0) + (0 if gpu.processes else round(covered * 1000))
 
 
 def _told(new: T | None, old: T | None) -> T | None:

@@ -44,10 +44,10 @@ class GpuSummary(msgspec.Struct, frozen=True, gc=False):
     model: str
     memory_total: int | None
     mean: float | None  # of its utilisation
-    peak: float
-    memory_peak: int
-    energy: int  # joules
-    idle_seconds: float  # in which it was held, and no process of the job was on it
+    peak: float | None
+    memory_peak: int | None
+    energy: int | None  # joules
+    idle_seconds: float | None  # in which it was held, and no process of the job was on it
 
 
 class NodeSummary(msgspec.Struct, frozen=True, gc=False):
@@ -99,9 +99,14 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 def moments(course: Course) -> list[Moment]:
     nodes = len(course.nodes)
-    gpus = sum(1 for node in course.nodes.values() for gpu in node.gpus.values() if gpu.covered)
+    held = [gpu for node in course.nodes.values() for gpu in node.gpus.values() if gpu.covered]
+    gpus = len(held)
+    gpu_memory_told = any(gpu.memory is not None for gpu in held)
+    power_told = any(gpu.energy is not None for gpu in held)
     columns = course.amounts
-    cpu_told, memory_told = (_anybody(course, name) for name in ("cpu", "memory"))
+    cpu_told, memory_told, read_told, written_told = (
+        _anybody(course, name) for name in ("cpu", "memory", "read", "written")
+    )
     found = []
     for at in range(course.length):
         covered, io, gpu = (columns[name][at] / 1000 for name in ("covered", "io_covered", "gpu_covered"))
@@ -114,11 +119,11 @@ def moments(course: Course) -> list[Moment]:
                 course.start + at * course.step,
                 mean("cpu", covered, nodes / 1000) if cpu_told else None,
                 _whole(mean("memory", covered, nodes * MIB)) if memory_told else None,
-                mean("read", io, nodes),
-                mean("written", io, nodes),
+                mean("read", io, nodes) if read_told else None,
+                mean("written", io, nodes) if written_told else None,
                 mean("gpu", gpu, 1 / 1000),
-                _whole(mean("gpu_memory", gpu, gpus * MIB)),
-                mean("gpu_energy", gpu, gpus),
+                _whole(mean("gpu_memory", gpu, gpus * MIB)) if gpu_memory_told else None,
+                mean("gpu_energy", gpu, gpus) if power_told else None,
             )
         )
     return found
@@ -152,7 +157,7 @@ def summary(course: Course, nodes: int | None, start: int | None, end: int | Non
         written_bytes=_whole(_total([node.written for node in sums])),
         gpu=_figures([one.gpu for one in line]),
         gpu_memory=_figures([one.gpu_memory for one in line]),
-        gpu_energy=_whole(_total([gpu.energy for node in sums for gpu in node.gpus.values() if gpu.covered])),
+        gpu_energy=_whole(_total([gpu.energy for node in sums for gpu in node.gpus.values()])),
         oom_kills=_whole(_total([node.oom_kills for node in sums])),
         scratch=course.scratch,
         programs=dict(course.programs),
@@ -223,5 +228,5 @@ def _gpu_summary(name: str, uuid: str, gpu: GpuSum) -> GpuSummary:
         gpu.peak,
         gpu.memory_peak,
         gpu.energy,
-        gpu.idle / 1000,
+        None if gpu.idle is None else gpu.idle / 1000,
     )
