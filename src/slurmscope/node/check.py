@@ -77,9 +77,7 @@ def _processes(chart: Chart) -> None:
             "mount /proc with gid=GROUP and let the agent be of that group, or give it CAP_SYS_PTRACE",
         )
         return
-    missing = [
-        name for bit, name in ((_PTRACE, "CAP_SYS_PTRACE"), (_READ_SEARCH, "CAP_DAC_READ_SEARCH")) if not _can(bit)
-    ]
+    missing = [name for name, bit in _CAPABILITIES.items() if not _can(bit)]
     if missing:
         chart.warning(
             Check.AGENT_PROCESSES,
@@ -104,12 +102,7 @@ async def _gpus(chart: Chart) -> None:
     if found:
         chart.ok(Check.AGENT_GPUS, _models(gpu.model or gpu.vendor for gpu in found))
     elif not gpus.problems:
-        if os.path.exists("/dev/nvidiactl"):
-            chart.warning(
-                Check.AGENT_GPUS, "there is an NVIDIA driver and no library for it", "install slurmscope[gpu]"
-            )
-        else:
-            chart.skipped(Check.AGENT_GPUS, "no GPUs here")
+        chart.skipped(Check.AGENT_GPUS, "no GPUs here", "for NVIDIA's, slurmscope[gpu] must be installed")
     await gpus.close()
 
 
