@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST = 200
 PATIENCE = 10.0
+BODY_PATIENCE = 60.0  # whoever reads a body has less; this is for those that nobody reads
 MOST_HEADER_BYTES = 64 << 10
 
 
@@ -21,33 +22,53 @@ class Connection(HttpToolsProtocol):
 
     _waiting: asyncio.TimerHandle | None = None
     _header_bytes = 0
+    _in_body = False  # how long a body may be is for whoever reads it to say
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > MOST:
             transport.close()
         else:
-            self._wait()
+            self._wait(PATIENCE)
 
     def data_received(self, data: bytes) -> None:
-        if self._waiting is None:  # the next request of a connection that was kept
-            self._wait()
-        self._header_bytes += len(data)
-        if self._header_bytes > MOST_HEADER_BYTES:
-            self.transport.close()
+        if self._in_body:
+            super().data_received(data)
             return
+        if self._waiting is None:  # the next request of a connection that was kept
+            self._wait(PATIENCE)
+        waiting = self._waiting
         super().data_received(data)
+        if self._waiting is waiting:  # the headers have not ended yet
+            self._count(len(data))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:  # one that comes behind a body in chunks
+            self._count(len(name) + len(value))
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._wait_no_more()
+        self._in_body = True
+        self._wait(BODY_PATIENCE)
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._wait_no_more()
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
         super().connection_lost(exc)
 
-    def _wait(self) -> None:
-        self._waiting = self.loop.call_later(PATIENCE, self.transport.close)
+    def _count(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > MOST_HEADER_BYTES:
+            self.transport.close()
+
+    def _wait(self, seconds: float) -> None:
+        self._waiting = self.loop.call_later(seconds, self.transport.close)
 
     def _wait_no_more(self) -> None:
         self._header_bytes = 0
