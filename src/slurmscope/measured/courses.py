@@ -14,7 +14,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, reduce
+from functools import reduce
+from math import inf
 
 import msgspec
 
@@ -46,7 +47,7 @@ _EARLY = 60  # seconds that a node's clock may be behind the controller's
 _AT_ONCE = 100  # courses in a transaction: others can write between two
 _SLICE = 100  # jobs of a report that are added before others have their turn
 _MOST_UNSURE = 8
-_UNFIT = (OverflowError, ValueError, TypeError)  # numbers that no store can hold
+_MOST_SUM = 1 << 62  # beyond which no store can hold it
 _MOST_CORES, _MOST_BYTES_A_SECOND = 1 << 14, 1 << 40  # of a node: beyond that a counter is wrong
 
 
@@ -103,6 +104,7 @@ class Courses:
         self._jobs: dict[int, Job] = {}  # that have, or had, an allocation, as the last poll saw them
         self._seen = 0  # when that was
         self._tracked: dict[JobKey, _Tracked] = {}
+        self._gone: dict[JobKey, None] = {}  # those of them that have ended, the first of them first
         self._unknown: dict[int, _Unknown] = {}
         self._looks = 0  # of those
         self._writing: asyncio.Task[None] | None = None
@@ -122,10 +124,10 @@ class Courses:
         for key, tracked in self._tracked.items():
             if _goes_on(key, jobs):
                 tracked.job, tracked.gone = jobs[key[0]], None
+                self._gone.pop(key, None)
             elif tracked.gone is None:
                 found = jobs.get(key[0])
-                tracked.gone = self._clock()
-                tracked.end = found.end_time if found is not None and found.key == key else last or None
+                self._end(tracked, found.end_time if found is not None and found.key == key else last or None)
         for id_ in [id_ for id_ in self._unknown if id_ in jobs]:
             if self._is_new(jobs[id_]):
                 self._tell_again(id_, jobs[id_], None)
@@ -193,16 +195,24 @@ class Courses:
         course = Course.at(self._clock()) if kept is None else emptied(kept)
         found = self._tracked[job.key] = _Tracked(job, course, looks={})
         if not _goes_on(job.key, self._jobs):
-            found.gone, found.end = self._clock(), job.end_time
+            self._end(found, job.end_time)
         return found
+
+    def _end(self, tracked: _Tracked, end: int | None) -> None:
+        tracked.gone, tracked.end = self._clock(), end
+        self._gone[tracked.job.key] = None
+
+    def _forget(self, key: JobKey) -> None:
+        del self._tracked[key]
+        self._gone.pop(key, None)
 
     def _drop_one(self) -> bool:
         """The one that ended first, to have room."""
-        gone = min((one for one in self._tracked.values() if one.gone), key=lambda one: one.gone or 0.0, default=None)
-        if gone is not None:
-            del self._tracked[gone.job.key]
+        first = next(iter(self._gone), None)
+        if first is not None:
+            self._forget(first)
             self._tally.dropped += 1
-        return gone is not None
+        return first is not None
 
     def _add(self, tracked: _Tracked, told: _Told) -> None:
         sample = told if isinstance(told, Sample) else _sample(tracked, *told)
@@ -265,7 +275,7 @@ class Courses:
                 if tracked.changed or tracked.written is not None:
                     found.append(tracked)  # once more, for now its end is known
                 else:
-                    del self._tracked[tracked.job.key]
+                    self._forget(tracked.job.key)
             elif tracked.changed and (tracked.written is None or now - tracked.written >= _pace(tracked, now)):
                 found.append(tracked)
         return found
@@ -287,10 +297,7 @@ class Courses:
             parts.append(_Part(one.job, [*one.unsure, one.course], end, bool(one.gone)))
             one.course, one.changed = emptied(one.course), False
         try:
-            try:
-                await self._archive.call(lambda store: _put(store, self.cluster, parts))
-            except _UNFIT:
-                await self._hand_over_each(parts)
+            unfit = await self._archive.call(lambda store: _put(store, self.cluster, parts))
         except StoreError:
             for one, part in zip(some, parts, strict=True):
                 _take_back(one, part)
@@ -298,27 +305,24 @@ class Courses:
         for one in some:
             one.written, one.unsure = now, []
             if one.gone is not None and now - one.gone > _AFTER_END and not one.changed:
-                self._tracked.pop(one.job.key, None)
-        self._tally.written += len(some)
-
-    async def _hand_over_each(self, parts: Iterable[_Part]) -> None:
-        """One after the other, so that one which cannot be written does not take others with it."""
-        for part in parts:
-            try:
-                await self._archive.call(partial(_put, cluster=self.cluster, parts=[part]))
-            except _UNFIT as error:
-                self._tally.dropped += 1
-                told = fields(cluster=self.cluster, job=part.job.id, error=str(error))
-                log.warning("what was measured of a job cannot be kept", extra=told)
+                self._forget(one.job.key)
+        self._tally.written += len(some) - len(unfit)
+        self._tally.dropped += len(unfit)
+        if unfit:
+            told = fields(cluster=self.cluster, jobs=",".join(map(str, unfit[:10])))
+            log.warning("what was measured of these jobs cannot be: the numbers are too large", extra=told)
 
     def _bound(self) -> None:
         """While the store is away for long, those that ended first are given up, then those that take most."""
         buckets = sum(one.course.length for one in self._tracked.values())
-        while buckets > _MOST_BUCKETS:
-            victim = max(self._tracked.values(), key=lambda one: (one.gone is not None, one.course.length))
-            buckets -= victim.course.length
-            del self._tracked[victim.job.key]
+        if buckets <= _MOST_BUCKETS:
+            return
+        for one in sorted(self._tracked.values(), key=lambda one: (one.gone or inf, -one.course.length)):
+            buckets -= one.course.length
+            self._forget(one.job.key)
             self._tally.dropped += 1
+            if buckets <= _MOST_BUCKETS:
+                break
 
 
 def _allocated(jobs: Iterable[Job]) -> dict[int, Job]:
@@ -388,11 +392,11 @@ def _kept(
     return {id_: (job, store.course(cluster, *job.key)) for id_, job in found.items()}
 
 
-def _put(store: Store, cluster: str, parts: Sequence[_Part]) -> None:
-    """In the store's thread: adds to what it has."""
+def _put(store: Store, cluster: str, parts: Sequence[_Part]) -> list[int]:
+    """In the store's thread: adds to what it has. Says which jobs it could not, whose numbers cannot be."""
     with store.writing(cluster) as writer:
         lives = writer.lives([part.job.key for part in parts if part.over])
-        done = []
+        done, unfit = [], []
         for part in parts:
             job, end = part.job, part.end
             life = lives.get(job.key)
@@ -400,7 +404,11 @@ def _put(store: Store, cluster: str, parts: Sequence[_Part]) -> None:
                 end = life.end_time
             course = reduce(merged, part.pieces, store.course(cluster, *job.key))
             assert course is not None  # there is a piece at least
-            done.append(Measured(*job.key, summary(course, job.nodes or None, job.start_time, end), course))
+            if max(map(sum, course.amounts.values())) > _MOST_SUM:
+                unfit.append(job.id)
+            else:
+                done.append(Measured(*job.key, summary(course, job.nodes or None, job.start_time, end), course))
         writer.put_measured(done)
         for part in parts:
             part.given = True
+    return unfit
