@@ -1,0 +1,234 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""`slurmscope agent` as a process, with jobs that are real processes in real cgroups."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from node.agents import SLURMSCOPE, running, until
+from node.real import V2, groups, told, trees
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from served import serving
+from servers.process import Server
+from sinks.made import Question, Reply, mock
+
+# of a name of its own, so that jobs of a lab on the same host are not taken for the test's
+NODE = "agentnode"
+SCOPE = f"system.slice/{NODE}_slurmstepd.scope"
+SEED_NAMES = {
+    "jobs_cpu_percent",
+    "jobs_cpu_percent_per_core",
+    "jobs_rss",
+    "jobs_spawned_processes",
+    "jobs_opened_files",
+    "jobs_thread_count",
+    "jobs_user_time",
+    "jobs_system_time",
+    "jobs_cpu_time_total",
+    "jobs_uses_scratch",
+    "jobs_read_mb",
+    "jobs_write_mb",
+    "jobs_write_count",
+    "jobs_read_count",
+}
+
+
+def jobs(text: str) -> set[str]:
+    """The test's own, as a page of ours or the Pushgateway's shows them."""
+    return {
+        sample.labels["jobid"]
+        for family in parse_text(text)
+        for sample in family.samples
+        if sample.name == "slurm_job_processes" and sample.labels["node"] == NODE
+    }
+
+
+def test_the_page(tmp_path: Path, promtool: str) -> None:
+    with groups(trees(V2), SCOPE) as made:
+        made.work("job_31/step_0/user/task_0", told(31, SLURM_CPUS_ON_NODE="1"), cpu=0.2, threads=2)
+        with running(tmp_path, "interval = 1", SLURMSCOPE_SLURM_CLUSTER="alpha") as agent:
+            until(lambda: 'jobs_cpu_percent{cluster="alpha",instance="agentnode"' in agent.get()[2])
+            status, kind, text = agent.get("/metrics/slurmscope")
+            assert status == 200 and kind.startswith("text/plain") and jobs(text) == {"31"}
+            line = [promtool, "check", "metrics"]
+            checked = subprocess.run(line, input=text, capture_output=True, text=True, check=False)
+            assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+            assert "slurm_agent_looks_total" in text and "process_resident_memory_bytes" in text
+            whole = {family.name for family in parse_text(agent.get()[2])}
+            assert whole >= SEED_NAMES
+            status, kind, text = agent.get("/metrics", Accept="application/openmetrics-text")
+            assert kind.startswith("application/openmetrics-text") and list(parse_openmetrics(text))
+            assert "<td>31<td>" in agent.get("/")[2]
+            assert agent.get("/nothing")[0] == 404
+        assert "stopped" in agent.log.read_text()
+
+
+def test_the_older_names_can_be_left_out_and_the_page_closed(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"secret").hexdigest()
+    with running(tmp_path, f'[metrics]\ncompat = false\n[serve]\ntokens = ["{digest}"]') as agent:
+        assert agent.get()[0] == 401
+        until(lambda: agent.get("/metrics", Authorization="Bearer secret")[0] == 200)
+        assert "\njobs_" not in agent.get("/metrics", Authorization="Bearer secret")[2]
+        assert agent.get("/healthz")[0] == 200
+
+
+def test_one_look(tmp_path: Path) -> None:
+    with groups(trees(V2), SCOPE) as made:
+        made.work("job_32/step_0/user/task_0", told(32), memory=8)
+        line = [str(SLURMSCOPE), "agent", "--once"]
+        done = subprocess.run(line, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert jobs(done.stdout) == {"32"} and done.stderr == ""
+        done = subprocess.run([*line, "--json"], capture_output=True, text=True, check=True, cwd=tmp_path)
+        (report,) = [one for one in json.loads(done.stdout) if one["node"] == NODE]
+        assert report["jobs"][0]["job"] == 32 and report["jobs"][0]["cores"] is not None
+
+
+def test_what_can_be_measured_here(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=alpha\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/cgroup\n"
+    )
+    environment = {**os.environ, "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    line = [str(SLURMSCOPE), "agent", "--check", "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    found = {one["check"]: one for one in json.loads(done.stdout)}
+    assert found["agent-slurm-conf"]["status"] == "warning" and done.returncode == 1
+    assert "ProctrackType=proctrack/linuxproc" in found["agent-slurm-conf"]["message"]
+    assert "JobAcctGatherType=(not set)" in found["agent-slurm-conf"]["message"]
+    assert "task/cgroup" not in found["agent-slurm-conf"]["message"]
+    assert found["agent-jobs"]["status"] == "ok"
+    assert found["agent-processes"]["status"] == ("ok" if os.geteuid() == 0 else "warning")
+
+
+def test_an_address_that_is_taken(tmp_path: Path) -> None:
+    with running(tmp_path) as agent:
+        line = [str(SLURMSCOPE), "agent", "--listen", f"127.0.0.1:{agent.port}"]
+        done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
+        assert done.returncode == 1 and "agent.listen (or --listen) names another" in done.stderr
+
+
+@contextlib.contextmanager
+def watched(server: Server) -> Iterator[list[tuple[float, set[str] | None]]]:
+    """What the gateway shows, all the while: when, and the jobs; None while it is away."""
+    seen: list[tuple[float, set[str] | None]] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            shown: set[str] | None = None
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{server.url}/metrics", timeout=5) as answer:
+                shown = jobs(answer.read().decode())
+            seen.append((time.monotonic(), shown))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_the_pushgateway(tmp_path: Path, pushgateway: Server) -> None:
+    """It never shows a job 5 s after that has ended, always shows those that run, and may be killed."""
+    url = f'[pushgateway]\nurl = "{pushgateway.url}"'
+    with groups(trees(V2), SCOPE) as made, running(tmp_path, url) as agent:
+        stays, _ = made.work("job_41/step_0/user/task_0", told(41))
+        with watched(pushgateway) as seen:
+
+            def shows(*wanted: str) -> None:
+                until(lambda: bool(seen) and seen[-1][1] == set(wanted))
+
+            shows("41")
+            ends, _ = made.work("job_42/step_0/user/task_0", told(42))
+            shows("41", "42")
+            begun = len(seen)
+            ends.kill()
+            ends.wait()
+            ended = time.monotonic()
+            shows("41")
+            time.sleep(6)  # as long as it must not come back
+            assert all(shown is not None and "41" in shown for _, shown in seen[begun:])  # no hole
+            assert all("42" not in (shown or ()) for when, shown in seen if when > ended + 5)
+
+            # one that ends while the gateway is away, which comes back with what it had written down
+            third, _ = made.work("job_43/step_0/user/task_0", told(43))
+            shows("41", "43")
+            time.sleep(1.5)
+            pushgateway.kill()
+            third.kill()
+            third.wait()
+            until(lambda: seen[-1][1] is None)
+            pushgateway.start()
+            back = time.monotonic()
+            shows("41")
+            time.sleep(6)
+            assert all("43" not in (shown or ()) for when, shown in seen if when > back + 5)
+            assert "41" in (seen[-1][1] or ())
+            stays.kill()
+            stays.wait()
+            shows()
+        assert agent.process.poll() is None
+    with urllib.request.urlopen(f"{pushgateway.url}/metrics") as answer:
+        assert "slurm_agent_info" not in answer.read().decode()  # it took its group along
+
+
+def test_what_is_measured_is_posted(tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"agents").hexdigest()
+    taking = f'[agents]\nenabled = true\ntokens = ["{digest}"]\n[store]\nurl = "none"'
+    (tmp_path / "token").write_text("agents\n")
+    (tmp_path / "serve").mkdir()
+    (tmp_path / "agent").mkdir()
+    with (
+        groups(trees(V2), SCOPE) as made,
+        serving(
+            tmp_path / "serve", f'[agents]\nenabled = true\ntokens = ["{digest}"]\n[store]\nurl = "none"'
+        ) as served,
+    ):
+        served.wait()
+        settings = f"""interval = 1
+        serve_url = "http://127.0.0.1:{served.port}"
+        serve_token_file = "{tmp_path}/token"
+        """
+        made.work("job_51/step_0/user/task_0", told(51))
+        with running(tmp_path / "agent", settings) as agent:
+            until(lambda: jobs(served.get("/metrics/jobs")[2].decode()) == {"51"})
+            until(lambda: 'slurm_agent_sink_up{cluster="",node=' in agent.get()[2])
+            line = [str(SLURMSCOPE), "agent", "--check", "--json", "--config", str(tmp_path / "agent/agent.toml")]
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            found = {one["check"]: one for one in json.loads(done.stdout)}
+            assert found["agent-serve"]["status"] == "ok"
+            # a wrong token is said, and what is measured waits
+            (tmp_path / "token").write_text("wrong")
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            found = {one["check"]: one for one in json.loads(done.stdout)}
+            assert found["agent-serve"]["status"] == "failed" and "401" in found["agent-serve"]["message"]
+            assert done.returncode == 2
+
+
+@pytest.mark.parametrize("status", [500, 400])
+def test_a_server_that_refuses_mock(tmp_path: Path, status: int) -> None:
+    """What is refused as wrong is given up, one by one; what fails is kept, and sent again."""
+    got: list[int] = []
+
+    def answer(question: Question) -> Reply:
+        got.append(len(json.loads(gzip.decompress(question.body))))
+        return (status if len(got) < 4 else 200), {}, b"no"
+
+    with mock(answer) as url, running(tmp_path, f'interval = 1\nserve_url = "{url}"') as agent:
+        until(lambda: len(got) > 6)
+        lost = next(line for line in agent.get()[2].splitlines() if line.startswith("slurm_agent_sink_lost_total"))
+        assert (float(lost.split()[-1]) > 0) == (status == 400)
