@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from lives import SUBMIT, accounted, job
+from store.made import measured
 
 from slurmscope import keeper
 from slurmscope.keeper import Archive, Keeper, forget
@@ -72,6 +73,17 @@ def test_each_kind_is_forgotten_in_its_own_time(store: SqliteStore) -> None:
     }
     assert [life.id for life in store.lives(Lives())] == [2], "who has not ended stays"
     assert store.stats().counts["usage"] > 0, "0 days: for ever"
+
+
+@pytest.mark.parametrize(("days", "left"), [(7, 1), (0, 2)])
+def test_courses_are_forgotten_before_their_jobs_or_with_them(store: SqliteStore, days: int, left: int) -> None:
+    old, new = measured(1, SUBMIT), measured(2, SUBMIT + 8 * DAY)
+    with store.writing("alpha") as writer:
+        writer.put_measured([old, new])
+    tell(store, "alpha", [accounted(job(one.id, "RUNNING", submit_time=one.submit_time)) for one in (old, new)], SUBMIT)
+    forget(store, StoreSettings(series_days=days), SUBMIT + 10 * DAY)
+    counts = store.stats().counts
+    assert (counts["series"], counts["measured"]) == (left, 2)
 
 
 def test_what_was_forgotten_and_is_told_again_is_not_counted_twice(store: SqliteStore) -> None:

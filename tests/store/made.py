@@ -12,11 +12,26 @@ from typing import Any
 from msgspec.structs import replace
 
 from slurmscope import usage
+from slurmscope.course import AGENT, Course, Sample, add
 from slurmscope.life import ENDED_STATES, Life, Step, Transition
+from slurmscope.measure import GpuUse
 from slurmscope.model import Job, Node
 from slurmscope.store.mongodb import open_mongodb
-from slurmscope.store.protocol import COARSE, FINE, MIDDLE, KeptNode, Lives, NodeChange, Point, Span, Store, UsageAsked
+from slurmscope.store.protocol import (
+    COARSE,
+    FINE,
+    MIDDLE,
+    KeptNode,
+    Lives,
+    Measured,
+    NodeChange,
+    Point,
+    Span,
+    Store,
+    UsageAsked,
+)
 from slurmscope.store.sqlite import SqliteStore
+from slurmscope.summary import summary
 
 T0 = 1_700_000_000
 DAY = usage.DAY
@@ -135,6 +150,58 @@ def point(time: int = T0, partition: str = "", step: int = FINE, cluster: str = 
     return Point(cluster, partition, step, time, 1, values or {"cpus_allocated": 4.0, "gpus_allocated/a.100": 0.5})
 
 
+def measured(
+    id_: int = 1,
+    submit_time: int = T0,
+    *,
+    seconds: int = 120,
+    nodes: int = 1,
+    gpus: int = 0,
+    programs: Iterable[str] = ("python3",),
+    seed: int = 1,
+) -> Measured:
+    """What a job used that started 100 s after it was submitted."""
+    draw = random.Random(f"{id_} {seed}")
+    start, course = submit_time + 100, Course.at(submit_time + 100)
+    for at in range(0, seconds, 15):
+        for node in range(nodes):
+            add(course, _sample(draw, f"n{node}", start + at, min(15, seconds - at), gpus, programs))
+    return Measured(id_, submit_time, summary(course, nodes, start, start + seconds), course)
+
+
+def _sample(draw: random.Random, node: str, start: int, seconds: int, gpus: int, programs: Iterable[str]) -> Sample:
+    return Sample(
+        node=node,
+        start=start,
+        end=start + seconds,
+        source=AGENT,
+        cpus=8,
+        cpu_seconds=draw.random() * 8 * seconds,
+        memory=draw.randrange(1 << 34),
+        read_bytes=draw.randrange(1 << 30),
+        limit=1 << 34,
+        oom_kills=0,
+        programs=tuple((name, draw.randrange(64)) for name in programs),
+        gpus=tuple(
+            GpuUse(
+                uuid=f"GPU-{node}-{index}",
+                index=index,
+                model="H100",
+                utilization=draw.random(),
+                memory_used=draw.randrange(1 << 36),
+                power=draw.random() * 700,
+                processes=1,
+            )
+            for index in range(gpus)
+        )
+        or None,
+    )
+
+
+def kept_measured(store: Store, cluster: str) -> list[Measured]:
+    return [one for some in store.each_measured(cluster) for one in some]
+
+
 def summed(lives: Iterable[Life]) -> dict[usage.Key, usage.Amounts]:
     """What a rebuild makes of lives."""
     sums: usage.Sums = {}
@@ -246,6 +313,7 @@ def questions(clusters: tuple[str, ...] = ("alpha", "beta")) -> Iterator[tuple[s
 
 def _of_cluster(cluster: str) -> Iterator[tuple[str, Any]]:
     yield f"each life of {cluster}", lambda store: kept_lives(store, cluster)
+    yield f"what was measured of {cluster}", lambda store: kept_measured(store, cluster)
     yield f"nodes of {cluster}", lambda store: store.nodes(cluster)
     yield f"changes of {cluster}", lambda store: store.node_changes(cluster, 0, sys.maxsize)
     yield f"changes of n1 of {cluster}", lambda store: store.node_changes(cluster, T0, T0 + DAY, "n1")
@@ -259,8 +327,10 @@ def _of_cluster(cluster: str) -> Iterator[tuple[str, Any]]:
 
 
 def fill_rest(store: Store, cluster: str) -> None:
-    """Nodes, changes, points and spans."""
+    """Nodes, changes, points and spans, and what some jobs used, of which a few are not there."""
     with store.writing(cluster) as writer:
+        writer.put_measured([measured(at, T0 + at, nodes=1 + at % 3, gpus=at % 2) for at in range(10)])
+        writer.put_measured([replace(measured(10), course=None)])
         writer.put_nodes([kept(f"n{at}", cluster) for at in range(12)])
         writer.add_node_changes([change(f"n{at % 3}", T0 + at * 600, cluster) for at in range(10)])
         writer.put_points([point(T0 + at * 10, name, FINE, cluster) for at in range(5) for name in ("", "gpu", "cpu")])

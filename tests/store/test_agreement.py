@@ -14,7 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from servers.process import Server
-from store.made import HOSTILE, T0, fill_rest, job, kept_lives, kept_usage, month, opened, questions, summed
+from store.made import (
+    HOSTILE,
+    T0,
+    fill_rest,
+    job,
+    kept_lives,
+    kept_measured,
+    kept_usage,
+    measured,
+    month,
+    opened,
+    questions,
+    summed,
+)
 
 from slurmscope import usage
 from slurmscope.life import Accounted, Life, given_up, seen, succeeded, told, unseen
@@ -30,7 +43,7 @@ News = tuple[str, str, int, int, int, str, str]
 
 news = st.lists(
     st.tuples(
-        st.sampled_from(["seen", "told", "unseen", "succeeded", "given up"]),
+        st.sampled_from(["seen", "told", "unseen", "succeeded", "given up", "measured", "forgotten"]),
         st.sampled_from(["alpha", "a.b"]),
         st.integers(1, 3),  # the job
         st.integers(0, 2),  # its life
@@ -70,8 +83,14 @@ def changed(known: Life | None, one: News) -> Life | None:
 
 def record(store: Store, one: News) -> None:
     """A recorder in small: a life is read, changed and put, with what this does to usage."""
+    key = one[2], T0 + one[3]
+    if one[0] == "forgotten":
+        store.forget("series", T0 + one[4] // 100)
+        return
     with store.writing(one[1]) as writer:
-        key = one[2], T0 + one[3]
+        if one[0] == "measured":
+            writer.put_measured([measured(*key, seconds=1 + one[4] // 100, gpus=one[3], programs=[one[6]])])
+            return
         known = writer.lives([key]).get(key)
         after = changed(known, one)
         if after is None or after == known:
@@ -99,6 +118,13 @@ def test_after_any_news_both_hold_the_same(mongodb: Server, tmp_path: Path, news
     for store in stores:
         for cluster in ("alpha", "a.b"):
             assert kept_usage(store, cluster) == summed(kept_lives(store, cluster))
+    assert sqlite.forget("jobs", T0 + usage.DAY) == mongo.forget("jobs", T0 + usage.DAY)
+    for cluster in ("alpha", "a.b"):
+        there = {life.key for life in kept_lives(sqlite, cluster)}
+        found = kept_measured(sqlite, cluster)
+        assert found == kept_measured(mongo, cluster)
+        assert {one.key for one in found} <= there, "nothing is left of jobs that are not there"
+    for store in stores:
         store.close()
 
 

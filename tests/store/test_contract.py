@@ -18,6 +18,7 @@ from store.made import (
     fill_rest,
     kept,
     kept_lives,
+    kept_measured,
     kept_usage,
     life,
     opened,
@@ -320,7 +321,7 @@ def test_a_store_tells_of_itself(store: Store, url: str) -> None:
     found = store.stats()
     assert found.where == store.where and found.schema == 2 and found.clusters == ("alpha", "beta")
     rest = {"usage": 0, "nodes": 12, "node_changes": 10, "totals": 20}
-    assert found.counts == {"jobs": 2, "measured": 0, "series": 0} | rest
+    assert found.counts == {"jobs": 2, "measured": 11, "series": 10} | rest
     assert (found.oldest, found.newest) == (T0, T0 + 5) and (found.bytes or 1) > 0
     assert store.clusters() == ["alpha", "beta"]
     assert "secret" not in store.where
@@ -349,6 +350,7 @@ def test_a_backup_is_a_store_with_the_same(store: Store, tmp_path: Path) -> None
     for cluster in ("alpha", "beta"):
         assert kept_lives(made, cluster) == kept_lives(store, cluster)
         assert kept_usage(made, cluster) == kept_usage(store, cluster)
+        assert kept_measured(made, cluster) == kept_measured(store, cluster)
         assert made.nodes(cluster) == store.nodes(cluster) and made.spans(cluster) == store.spans(cluster)
     assert told and told[-1][0] == told[-1][1]
     made.close()

@@ -7,11 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from store.made import D0, T0, fill_rest, kept, kept_usage, life, month, opened, summed
+from msgspec.structs import replace
+from store.made import D0, T0, fill_rest, kept, kept_measured, kept_usage, life, measured, month, opened, summed
 
 from slurmscope.store.copy import copy, differences
 from slurmscope.store.protocol import Store, StoreError
 from slurmscope.usage import Amounts, Key
+
+LATER = T0 + 5 * 86400
 
 
 def fill(store: Store) -> None:
@@ -22,6 +25,10 @@ def fill(store: Store) -> None:
             writer.add_usage(summed(lives))
         fill_rest(store, cluster)
     store.forget("jobs", T0 + 3 * 86400)
+    for cluster in ("alpha", "beta"):
+        with store.writing(cluster) as writer:
+            writer.put_measured([measured(at, LATER + at, nodes=1 + at % 3) for at in range(9)])
+            writer.put_measured([replace(measured(9, LATER), course=None)])
 
 
 @pytest.fixture
@@ -43,6 +50,12 @@ def test_a_copy_holds_the_same(store: Store, other: Store) -> None:
     copy(store, other, lambda done, of: None)
     assert differences(store, other) == []
     assert kept_usage(other, "alpha") == kept_usage(store, "alpha")
+    found = kept_measured(other, "alpha")
+    assert found == kept_measured(store, "alpha") and {one.course is None for one in found} == {True, False}
+    store.forget("series", found[3].summary.last)
+    assert "measured jobs" in "\n".join(differences(store, other))
+    copy(store, other, lambda done, of: None)
+    assert differences(store, other) == []
     other.close()
 
 
@@ -66,13 +79,22 @@ def test_every_difference_is_told(store: Store, other: Store) -> None:
         writer.add_usage({Key(D0, "alpha", "a", "u", "p", "q", ""): Amounts(3)})
         writer.drop_nodes(["n1"])
         writer.put_spans([])
+        writer.put_measured([measured(99, LATER)])
     with other.writing("gamma") as writer:
         writer.put_lives([life(1, "gamma")])
     other.forget("jobs", T0 + 4 * 86400 - 1)
     other.forget("totals_coarse", T0 + 3600)
     other.forget("node_changes", T0 + 600)
     found = "\n".join(differences(store, other))
-    for told in ("forgotten is another", "usage rows in", "12 nodes in", "node changes in", "totals in", "spans in"):
+    for told in (
+        "forgotten is another",
+        "usage rows in",
+        "12 nodes in",
+        "node changes in",
+        "totals in",
+        "spans in",
+        "measured",
+    ):
         assert told in found
     assert "gamma: 0 jobs" in found
     assert "hidden" not in found and "secret" not in found

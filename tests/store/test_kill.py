@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from lives import SUBMIT, accounted, job
+from store.made import measured
 
 from slurmscope.life import Accounted
 from slurmscope.store.recorder import tell, wrong_usage
@@ -44,6 +45,8 @@ def write(path: Path, first: int, pipe: int) -> None:
     store = SqliteStore(path)
     for number in range(first, 1 << 30):
         tell(store, CLUSTER, batch(number), SUBMIT + 10_000_000)
+        with store.writing(CLUSTER) as writer:
+            writer.put_measured([measured(number * BATCH, SUBMIT + number, seconds=30)])
         os.write(pipe, struct.pack("q", number))
 
 
@@ -80,6 +83,9 @@ def test_the_writer_is_killed_a_hundred_times(tmp_path: Path) -> None:
             for at in range(BATCH):
                 life = store.life(CLUSTER, number * BATCH + at, SUBMIT + number)
                 assert life is not None, (kill, number, at)
+            used = measured(number * BATCH, SUBMIT + number, seconds=30)
+            assert store.summary(CLUSTER, *used.key) == used.summary, (kill, number)
+            assert store.course(CLUSTER, *used.key) == used.course, (kill, number)
             if number:
                 before = store.life(CLUSTER, (number - 1) * BATCH, SUBMIT + number - 1)
                 assert before is not None

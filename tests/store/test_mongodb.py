@@ -17,7 +17,7 @@ import pymongo
 import pytest
 from servers.process import Server, free_port
 from store.cut import Cut
-from store.made import D0, T0, ended, kept, kept_lives, kept_usage, life, opened, point, summed
+from store.made import D0, T0, ended, kept, kept_lives, kept_measured, kept_usage, life, measured, opened, point, summed
 
 from slurmscope import usage
 from slurmscope.life import Life
@@ -68,6 +68,7 @@ def record(store: Store, cluster: str, lives: list[Life], *, rebuild: bool) -> N
         writer.drop_nodes(["n2"])
         writer.put_points([point(T0, cluster=cluster)])
         writer.put_spans([Span(T0, T0 + len(lives))])
+        writer.put_measured([measured(at, seed=len(lives)) for at in range(2)])
 
 
 def replaced(one: Life, cluster: str) -> Life:
@@ -78,7 +79,7 @@ def whole(store: Store, cluster: str) -> tuple[object, ...]:
     lives = kept_lives(store, cluster)
     assert kept_usage(store, cluster) == summed(lives), "usage is what a rebuild makes of the lives"
     points = store.points(cluster, None, 10, 0, sys.maxsize)
-    return lives, store.nodes(cluster), points, store.spans(cluster)
+    return lives, kept_measured(store, cluster), store.nodes(cluster), points, store.spans(cluster)
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["lost", "unanswered"])
@@ -177,6 +178,7 @@ def test_documents_are_readable(mongodb_url: str, database: pymongo.database.Dat
         writer.put_lives([ended(1, gpus={"": 1, "a.100": 2})])
         writer.put_nodes([kept("n1")])
         writer.add_usage({Key(D0, "alpha", "physics", "ana", "gpu", "normal", "a100"): Amounts(gpu_seconds=5)})
+        writer.put_measured([measured(1, gpus=1)])
     job = database["jobs"].find_one({"user": "ana", "state": "COMPLETED", "gpus.type": "a.100"})
     assert job is not None and job["_id"] == f"alpha.1.{T0}" and job["cpus"] == 4
     assert job["gpus"] == [{"type": "", "count": 1}, {"type": "a.100", "count": 2}]
@@ -184,6 +186,27 @@ def test_documents_are_readable(mongodb_url: str, database: pymongo.database.Dat
     assert node is not None and node["flags"] == ["CLOUD", "DRAIN"] and node["since"] == T0 - 100
     row = database["usage"].find_one({"_id": f"{D0}.alpha.physics.ana.gpu.normal.a100"})
     assert row is not None and row["gpu_seconds"] == 5 and row["day"] == D0
+    used = database["measured"].find_one({"_id": job["_id"], "coverage": {"$gt": 0.5}, "gpu_share": {"$lt": 1}})
+    assert used is not None and used["cpu_share"] == measured(1, gpus=1).summary.cpu_share
+    assert database["series"].count_documents({"_id": job["_id"], "last": used["last"]}) == 1
+    store.close()
+
+
+def test_a_database_of_the_first_schema_is_taken_over(
+    mongodb_url: str, database: pymongo.database.Database[dict[str, Any]]
+) -> None:
+    store = open_mongodb(mongodb_url)
+    with store.writing("alpha") as writer:
+        writer.put_lives([life(1)])
+    store.close()
+    for name in ("measured", "series"):
+        database[name].drop()
+    database["meta"].update_one({"_id": "schema"}, {"$set": {"number": 1}})
+    store = open_mongodb(mongodb_url)
+    assert store.stats().schema == 2 and "last_1" in database["series"].index_information()
+    with store.writing("alpha") as writer:
+        writer.put_measured([measured(1)])
+    assert kept_lives(store, "alpha") == [life(1)] and kept_measured(store, "alpha") == [measured(1)]
     store.close()
 
 

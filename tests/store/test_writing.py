@@ -12,7 +12,21 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from store.made import D0, T0, change, ended, kept, kept_lives, kept_usage, life, opened, point, summed
+from store.made import (
+    D0,
+    T0,
+    change,
+    ended,
+    kept,
+    kept_lives,
+    kept_measured,
+    kept_usage,
+    life,
+    measured,
+    opened,
+    point,
+    summed,
+)
 
 from slurmscope.store.protocol import FINE, Span, Store
 from slurmscope.usage import Amounts, Key
@@ -32,6 +46,7 @@ def test_what_an_exception_leaves_is_not_written(store: Store) -> None:
         writer.add_usage({KEY: Amounts(1)})
         writer.put_nodes([kept("n1")])
         writer.put_spans([Span(1, 2)])
+        writer.put_measured([measured(1)])
     with pytest.raises(Fault), store.writing("alpha") as writer:
         writer.put_lives([ended(1), life(2)])
         writer.add_usage({KEY: Amounts(1)})
@@ -41,8 +56,10 @@ def test_what_an_exception_leaves_is_not_written(store: Store) -> None:
         writer.add_node_changes([change()])
         writer.put_points([point()])
         writer.put_spans([])
+        writer.put_measured([measured(1, seed=2), measured(2)])
         raise Fault
     assert kept_lives(store, "alpha") == [life(1)]
+    assert kept_measured(store, "alpha") == [measured(1)]
     assert kept_usage(store, "alpha") == {KEY: Amounts(1)}
     assert store.nodes("alpha") == [kept("n1")] and store.spans("alpha") == [Span(1, 2)]
     assert store.node_changes("alpha", 0, sys.maxsize) == []

@@ -206,6 +206,8 @@ class SqliteStore:
                 self._numbers[cluster] = number
             except sqlite3.Error as error:
                 raise _error(self.where, error) from error
+            except OverflowError as error:
+                raise StoreError(f"{self.where}: SQLite cannot keep this: {error}") from error
 
     def _look(self) -> None:
         """What is written to a file that somebody moved away, or replaced, nobody would find again."""
