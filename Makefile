@@ -30,6 +30,7 @@ bench: setup  ## what a collection costs on a large controller, the ways in, and
 	$(PYTHON) bench/run.py
 	$(PYTHON) bench/ways.py
 	$(PYTHON) bench/store.py
+	$(PYTHON) bench/agent.py
 
 docs: setup  ## write the parts of docs/ that are made from the tables in the code
 	$(PYTHON) tools/docs.py

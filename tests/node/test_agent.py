@@ -194,9 +194,7 @@ def test_what_is_measured_is_posted(tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     with (
         groups(trees(V2), SCOPE) as made,
-        serving(
-            tmp_path / "serve", f'[agents]\nenabled = true\ntokens = ["{digest}"]\n[store]\nurl = "none"'
-        ) as served,
+        serving(tmp_path / "serve", taking) as served,
     ):
         served.wait()
         settings = f"""interval = 1

@@ -93,7 +93,9 @@ class Agent:
                     change = await compute(self._collector.change)
                     if change.gone:
                         await self._tell([_without(report, change.gone) for report in self.reports])
-                    if change.came and time.monotonic() >= last + self._interval / 3:
+                    # not so soon that many short jobs would make it cost more than a hundredth of a core
+                    early = max(self._interval / 3, 100 * self._last_seconds)
+                    if change.came and time.monotonic() >= last + early:
                         last = time.monotonic()
                         await self.look()
             except Exception:  # a fault of ours must not end the agent
