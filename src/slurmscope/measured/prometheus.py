@@ -107,24 +107,22 @@ class Prometheus:
 
     async def course(self, cluster: str, job: Job) -> Course | None:
         """Of a job that has started and ended; None when nothing is known of it. Raises PrometheusError."""
-        names = "|".join((*_OWN, *_GPU))
-        own = f'{{__name__=~"{names}",cluster={_quoted(cluster)},jobid="{job.id}"}}'
-        old = f'{{__name__=~"{"|".join(_OLD)}",slurm_job="{job.id}"}}'
-        for query in (own, old):
-            answer = await self._ask(query, job)
-            found = await compute(_course, answer, job)
-            if found is not None:
-                return found
+        own = f'cluster={_quoted(cluster)},jobid="{job.id}"', (*_OWN, *_GPU), "slurm_job_processes"
+        old = f'slurm_job="{job.id}"', tuple(_OLD), "jobs_spawned_processes"
+        for labels, families, always in (own, old):
+            told = await self._ask(f'{{__name__=~"{"|".join(families)}",{labels}}}', job)
+            if told:
+                # Prometheus goes on telling a sample for 5 minutes: when it was taken is to be asked for
+                taken = await self._ask(f"timestamp({always}{{{labels}}})", job)
+                return await compute(_course, told, taken, job)
         return None
 
-    async def _ask(self, query: str, job: Job) -> bytes:
+    async def _ask(self, query: str, job: Job) -> list[_Series]:
         start, end = job.start_time or 0, job.end_time or 0
         families = len(_OWN) + len(_GPU) * sum(job.gpus.values())
         points = max(_FEWEST, min(_POINTS, _MOST_VALUES // (families * max(1, job.nodes))))
         step = max(1, math.ceil((end - start) / points))
-        # A sample is seen once, at the next step, and not for the 5 minutes in which Prometheus goes on telling it.
         form = {"query": query, "start": str(start), "end": str(end + step), "step": str(step)}
-        form["lookback_delta"] = f"{step}s"
         try:
             async with asyncio.timeout(_TIMEOUT):
                 status, body = await self._post(form)
@@ -137,7 +135,11 @@ class Prometheus:
             raise QueryRefused(f"{self._shown} refused to tell of job {job.id}: {_words(body)}")
         if status != 200:
             raise PrometheusError(f"{self._shown} answers with {status}: {_words(body)} (prometheus.url)")
-        return body
+        try:
+            return (await compute(_decode, body)).data.result
+        except ValueError as error:
+            told = f"{self._shown} answers not as Prometheus does: {str(error)[:200]}"
+            raise PrometheusError(f"{told} (prometheus.url)") from None
 
     async def _post(self, form: Mapping[str, str]) -> tuple[int, bytes]:
         if self._client is None:
@@ -153,6 +155,9 @@ class Prometheus:
         return response.status_code, bytes(body)
 
 
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
@@ -165,6 +170,7 @@ def _words(body: bytes) -> str:
 # --- from series to a course ------------------------------------------------------------------------------------------
 
 _Points = dict[float, float]
+_Place = tuple[str, str, str]  # a node, and by which way it is scraped
 
 
 class _Node:
@@ -174,14 +180,21 @@ class _Node:
         self.fields: dict[str, _Points] = {}
         self.gpus: dict[str, tuple[GpuUse, dict[str, _Points]]] = {}
 
-    def measures(self, job: Job) -> list[tuple[float, Measure]]:
-        times = sorted({time for points in self._all() for time in points})
-        return [(time, self._measure(job, time)) for time in times]
+    @property
+    def times(self) -> list[float]:
+        points = [*self.fields.values(), *(one for _, fields in self.gpus.values() for one in fields.values())]
+        return sorted({time for one in points for time in one})
 
-    def _all(self) -> Iterable[_Points]:
-        yield from self.fields.values()
-        for _, fields in self.gpus.values():
-            yield from fields.values()
+    def measures(self, job: Job, taken: _Points) -> list[tuple[float, Measure]]:
+        """What was taken when; what is told again is left out."""
+        found: list[tuple[float, Measure]] = []
+        last = float(job.start_time or 0)
+        for time in self.times:
+            at = taken.get(time, time if not taken else 0.0)
+            if at > last:
+                found.append((at, self._measure(job, time)))
+                last = at
+        return found
 
     def _measure(self, job: Job, time: float) -> Measure:
         gpus = [
@@ -202,40 +215,46 @@ def _at(fields: Mapping[str, _Points], time: float) -> dict[str, Any]:
     return found
 
 
-def _course(answer: bytes, job: Job) -> Course | None:
-    try:
-        decoded = msgspec.json.decode(answer, type=_Answer)
-    except ValueError as error:
-        raise PrometheusError(f"Prometheus answers not as it should: {str(error)[:200]} (prometheus.url)") from None
+def _course(told: list[_Series], taken: list[_Series], job: Job) -> Course | None:
     own = set(hosts(job.node_list))
+    nodes: dict[str, tuple[_Place, _Node]] = {}
+    for place, node in _nodes(told).items():
+        # an agent that is scraped by two ways is listened to once
+        known = nodes.get(place[0])
+        if (not own or place[0] in own) and (known is None or len(known[1].times) < len(node.times)):
+            nodes[place[0]] = place, node
+    times = {_place(one.metric): _points(one) for one in taken}
     found: Course | None = None
-    for name, node in _nodes(decoded.data.result).items():
-        if not own or name in own:
-            found = _added(found, name, node.measures(job), job)
+    for name, (place, node) in nodes.items():
+        found = _added(found, name, node.measures(job, times.get(place, {})), job)
     return found
 
 
-def _nodes(series: Iterable[_Series]) -> dict[str, _Node]:
-    found: dict[str, _Node] = {}
+def _place(labels: Mapping[str, str]) -> _Place:
+    node = labels.get("node", "")
+    if not node:  # by the older names
+        node = (labels.get("exported_instance") or labels.get("instance", "")).partition(":")[0].partition(".")[0]
+    return node, labels.get("instance", ""), labels.get("job", "")
+
+
+def _points(series: _Series) -> _Points:
+    return {time: value for time, text in series.values if math.isfinite(value := float(text)) and value >= 0}
+
+
+def _nodes(series: Iterable[_Series]) -> dict[_Place, _Node]:
+    found: dict[_Place, _Node] = {}
     for one in series:
-        labels = one.metric
+        labels, points = one.metric, _points(one)
         family = labels.get("__name__", "")
-        points = {time: value for time, text in one.values if math.isfinite(value := float(text)) and value >= 0}
+        node = found.setdefault(_place(labels), _Node())
         if family in _OLD:
             field, unit = _OLD[family]
-            points = {time: value * unit for time, value in points.items()}
-            node = labels.get("exported_instance") or labels.get("instance", "")
-            fields = found.setdefault(node.partition(":")[0].partition(".")[0], _Node()).fields
+            node.fields[field] = {time: value * unit for time, value in points.items()}
         elif family in _OWN:
-            field, fields = _OWN[family], found.setdefault(labels.get("node", ""), _Node()).fields
+            node.fields[_OWN[family]] = points
         elif family in _GPU:
-            gpus = found.setdefault(labels.get("node", ""), _Node()).gpus
-            field, fields = _GPU[family], gpus.setdefault(labels.get("uuid", ""), (_gpu(labels), {}))[1]
-        else:
-            continue
-        # an agent that is scraped by two ways tells everything twice
-        if len(points) > len(fields.get(field, ())):
-            fields[field] = points
+            uuid = labels.get("uuid", "")
+            node.gpus.setdefault(uuid, (_gpu(labels), {}))[1][_GPU[family]] = points
     return found
 
 
@@ -250,8 +269,7 @@ def _gpu(labels: Mapping[str, str]) -> GpuUse:
 
 
 def _added(course: Course | None, node: str, measures: list[tuple[float, Measure]], job: Job) -> Course | None:
-    times = [time for time, _ in measures]
-    hole = _HOLE * median([later - earlier for earlier, later in pairwise(times)] or [0.0])
+    hole = _HOLE * median([later - earlier for (earlier, _), (later, _) in pairwise(measures)] or [0.0])
     end = float(job.end_time or 0)
     before: tuple[float, Measure] | None = None
     for time, measure in measures:
