@@ -12,9 +12,8 @@ import msgspec
 
 from slurmscope import config
 from slurmscope.cli import main
-from slurmscope.metrics import catalogue
+from slurmscope.metrics import agent, catalogue, jobs
 from slurmscope.metrics.exposition import Topic
-from slurmscope.metrics.view import View
 from slurmscope.slurm.commands import BY_PART, BY_WAY, REST
 from slurmscope.slurm.probe import ENVIRONMENT, JSON, PYSLURM, TEXT
 from slurmscope.trace import body
@@ -27,17 +26,22 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _families(topics: tuple[Topic[View], ...]) -> str:
+def _families(topics: tuple[Topic[Any], ...]) -> str:
     lines = []
     for topic in topics:
         parts = ", ".join(sorted({topic.of, *topic.also})) if topic.of else ""
         made = f"of {parts}" if parts else "for each request"
-        lines.append(f"\n### {topic.name.capitalize()}\n\nMade {made}.\n")
+        lines.append(f"\n### {topic.name[0].upper()}{topic.name[1:]}\n\nMade {made}.\n")
         lines.append("| name | type | labels | what it is |\n|---|---|---|---|")
         for family in topic.families:
             labels = ", ".join(f"`{label}`" for label in ("cluster", *family.labels))
             lines.append(f"| `{family.name}` | {family.type} | {labels} | {_cell(family.help)} |")
     return "\n".join(lines)
+
+
+_AGENT = """`slurmscope agent` serves these ([agent.md](agent.md)). Where agents send to `slurmscope serve`, its
+`/metrics/jobs` has all but those of the agent itself. The job's number is `jobid`, for `job` is Prometheus' own label.
+"""
 
 
 def metrics_page() -> str:
@@ -78,6 +82,9 @@ Rules worth knowing:
 """
     )
     pages = [head, "\n## Our own names\n", _families(catalogue.OWN)]
+    pages.append("\n\n## The page of the agent\n\n")
+    pages.append(_AGENT)
+    pages.append(_families((*jobs.TOPICS, agent.TOPIC)))
     for name, topics in catalogue.PROFILES.items():
         if name != "slurmscope":
             pages.append(f"\n\n## The page of {name}\n")
@@ -102,7 +109,8 @@ def commands_page() -> str:
         "[ways.md](ways.md).\n",
         "*fast* is every `poll.interval` (10 s), *slow* every `poll.slow_interval` (60 s), *rare* every hour, *asked* "
         "every `accounting.interval` (300 s) where history is kept ([stores.md](stores.md)), and by `import`, "
-        "`capture` and `doctor`. `slurmscope doctor` besides runs each command with `--version`.\n",
+        "`capture` and `doctor`. `slurmscope doctor` besides runs each command with `--version`, "
+        "and the agent on a node may ask for SLUIDs ([agent.md](agent.md#how-jobs-are-found)).\n",
         "## By text\n",
     ]
     for one in BY_WAY[TEXT].values():

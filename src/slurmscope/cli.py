@@ -342,7 +342,8 @@ def _value(notation: str) -> object:
 def commands(as_json: bool) -> None:
     """Print every question that slurmscope asks, by which way, how often, and why it has that form.
 
-    Nothing else is ever asked; `slurmscope doctor` besides runs each command with --version.
+    Nothing else is ever asked; `slurmscope doctor` besides runs each command with --version, and `slurmscope agent` may
+    ask which jobs have which SLUIDs (docs/agent.md).
     """
     if as_json:
         found = [

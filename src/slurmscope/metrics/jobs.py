@@ -90,7 +90,7 @@ def _bool(value: bool | None) -> Value:
 
 
 JOBS: Topic[JobsView] = Topic(
-    "jobs measured by agents",
+    "what jobs use",
     None,
     frozenset(),
     (
@@ -144,7 +144,6 @@ JOBS: Topic[JobsView] = Topic(
 
 
 def _gpus(value: Callable[[Gpu], Value]) -> Samples:
-    # a host with several nodes tells of its GPUs in the report of each; they are there once
     return lambda view: (
         ((report.node, gpu_name(gpu), gpu.uuid, gpu.model), value(gpu))
         for report in view.reports
@@ -176,7 +175,7 @@ def _holders(view: JobsView) -> Iterable[Sample]:
 _OF = ("node", *_GPU)
 
 GPUS: Topic[JobsView] = Topic(
-    "GPUs measured by agents",
+    "GPUs of nodes",
     None,
     frozenset(),
     (
