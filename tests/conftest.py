@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 import pytest
 from disks import mounted
 from hypothesis import settings
+from munged import Munged
 from servers.mongodb import MongoDB
 from servers.moto import CloudWatch
 from servers.opensearch import Elasticsearch, OpenSearch, OtherElasticsearch
@@ -59,6 +60,18 @@ def promtool() -> str:
     if found is None:
         _missing("promtool is missing: apt install prometheus")
     return found
+
+
+@pytest.fixture(scope="session")
+def munged() -> Iterator[Munged]:
+    """A munged of Debian's package munge, which `make test` installs when it is root."""
+    if shutil.which("munge") is None:
+        _missing("munge is missing: apt install munge")
+    found = Munged()
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 def _missing(what: str) -> NoReturn:

@@ -509,11 +509,14 @@ class Command:
 
     def status(self, meter: Meter) -> Optional[int]:
         """How it ended, as wait() tells it; None while it runs."""
-        stopped = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
-        if stopped is not None and stopped.si_status == signal.SIGTSTP:
-            # whoever waits for us, a shell after Ctrl-Z, is to see it; SIGCONT comes by way of us too
-            os.kill(os.getpid(), signal.SIGSTOP)
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            try:
+                stopped = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
+            except ChildProcessError:
+                return None  # it ended this moment, and is not stopped
+            if stopped is not None and stopped.si_status == signal.SIGTSTP:
+                # whoever waits for us, a shell after Ctrl-Z, is to see it; SIGCONT comes by way of us too
+                os.kill(os.getpid(), signal.SIGSTOP)
             return None
         meter.reaping(self.pid)
         _, status, usage = os.wait4(self.pid, 0)
@@ -622,7 +625,7 @@ def validate(endpoint: Endpoint) -> int:
             raise Trouble("%s answered %d and no schema: is it slurmscope's?" % (endpoint.url, status))
         try:
             known = set(json.loads(answer.decode())["$defs"]["Body"]["properties"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             known = set()
         ours = {"job_id", "pid", "cpus", "threads", "mem", "hostname", "time"}
         if not ours <= known:
