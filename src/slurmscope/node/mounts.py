@@ -31,7 +31,7 @@ class Mounts(msgspec.Struct, frozen=True):
 def parse_mounts(text: str) -> Mounts:
     """From /proc/self/mountinfo. Of several mounts of one tree the first counts: later ones are others' copies."""
     trees: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):  # a path may hold what else ends a line
         place, dash, rest = line.partition(" - ")
         fields, kinds = place.split(" "), rest.split(" ")
         if not dash or len(fields) < 5 or len(kinds) < 3:

@@ -26,7 +26,7 @@ _UID = re.compile(r"uid_([0-9]{1,10})")
 _JOB = re.compile(r"job_([0-9]{1,10})")
 _SLUID = re.compile(r"s[0-9A-Z]{13}")
 _TITLE = re.compile(r"slurmstepd: \[([0-9]{1,10})(?:[._+][^\]]*)?\]")
-_CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*([^\s#]+)", re.MULTILINE | re.IGNORECASE)
+_CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*\"?([^\s#\"]+)", re.MULTILINE | re.IGNORECASE)
 _LONGEST = 256
 _CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 
@@ -103,11 +103,12 @@ class Slurm:
         )
 
     async def ask(self, keys: Sequence[str]) -> dict[str, int]:
-        by_sluid = {key.rpartition("/")[2]: key for key in keys}
-        if self._squeue is None or not by_sluid:
+        # a job has the same SLUID on each node of this host
+        sluids = {key: key.rpartition("/")[2] for key in keys}
+        if self._squeue is None or not sluids:
             return {}
-        told = await self._squeue(list(by_sluid))
-        return {by_sluid[sluid]: job for sluid, job in told.items() if sluid in by_sluid}
+        told = await self._squeue(sorted(set(sluids.values())))
+        return {key: told[sluid] for key, sluid in sluids.items() if sluid in told}
 
 
 def _number(text: str) -> int | None:
@@ -126,6 +127,6 @@ def conf_text(conf: str = "") -> str | None:
 
 
 def cluster_name(conf: str = "") -> str:
-    """ "" where nothing here tells it."""
+    """In small letters, as Slurm itself has it, however it was written; "" where nothing here tells it."""
     found = _CLUSTER.search(conf_text(conf) or "")
-    return found[1] if found else ""
+    return found[1].lower() if found else ""

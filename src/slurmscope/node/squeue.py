@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 ARGV = ("squeue", "--noheader", "--local", "--states=running,completing,suspended", "--Format=JobID:|,Sluid:|")
 """Neither a number nor a SLUID can hold the mark between them."""
 
-_ROW = re.compile(r"^([0-9]+)\|(s[0-9A-Z]{13})\|$", re.MULTILINE)
+_ROW = re.compile(r"^([0-9]{1,10})\|(s[0-9A-Z]{13})\|$", re.MULTILINE)
 _MOST = 8 << 20
 
 
