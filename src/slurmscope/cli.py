@@ -16,7 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from slurmscope import __version__, auth, cli_agent, cli_store, cli_trace, config
+from slurmscope import __version__, auth, cli_agent, cli_job, cli_store, cli_trace, config
 from slurmscope.keeper import Archive
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
@@ -82,6 +82,7 @@ def main() -> None:
     slurmscope metrics     one look at the clusters, as Prometheus would see them
     slurmscope serve       go on looking, serve http://127.0.0.1:9092/metrics, and keep what happens
     slurmscope import      read the accounting of the last 90 days into what is kept
+    slurmscope job 123     what is known of a job, and what it used
     slurmscope agent       on a compute node: what its jobs use
     slurmscope capture     write down all that a cluster answers, for a bug report
     slurmscope run         within a job: run a command, and tell what it uses
@@ -382,6 +383,7 @@ def commands(as_json: bool) -> None:
 
 
 main.add_command(cli_agent.agent_command)
+main.add_command(cli_job.job_command)
 main.add_command(cli_store.import_command)
 main.add_command(cli_store.store_group)
 main.add_command(cli_trace.run_command)

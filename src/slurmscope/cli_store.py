@@ -25,7 +25,7 @@ from slurmscope.store.accountant import DAY, Accountant
 from slurmscope.store.accountant import Progress as Read
 from slurmscope.store.copy import copy, differences
 from slurmscope.store.protocol import Store, StoreError
-from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table
+from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table, size
 
 _RECENT = 3600
 _FIRST_SLURM = 1_000_000_000  # September 2001: no accounting is older
@@ -51,7 +51,8 @@ class Moment(click.ParamType[int]):
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[Store]:
+def opened(settings: Settings) -> Iterator[Store]:
+    """The store that the settings mean; it must be there."""
     url = place.url_of(settings.store)
     if url == place.NONE:
         fail("store.url is none: nothing is kept", 2)
@@ -142,27 +143,19 @@ def store_group() -> None:
 @click.option("--json", "as_json", is_flag=True, help="For scripts.")
 def stats(path: Path | None, as_json: bool) -> None:
     """Say where the store is, how large, and what is in it."""
-    with _opened(load(path).settings) as store:
+    with opened(load(path).settings) as store:
         found = store.stats()
     if as_json:
         show_json(found)
         return
     rows = [("store", found.where), ("schema", str(found.schema)), ("clusters", ", ".join(found.clusters) or "none")]
     if found.bytes is not None:
-        rows.append(("size", _size(found.bytes)))
+        rows.append(("size", size(found.bytes)))
     rows += [(kind.replace("_", " "), f"{count:,}") for kind, count in found.counts.items()]
     for name, moment in (("oldest job", found.oldest), ("newest job", found.newest)):
         if moment is not None:
             rows.append((name, datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")))
     show_table(("", ""), rows)
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"
 
 
 @store_group.command()
@@ -174,7 +167,7 @@ def check(path: Path | None, as_json: bool) -> None:
     Exits with 1 when something is wrong. On millions of jobs it takes minutes. Sums that somebody changed meanwhile are
     looked at again, for which writers wait.
     """
-    with _opened(load(path).settings) as store, bar("checking"):
+    with opened(load(path).settings) as store, bar("checking"):
         found = store.check()
         for cluster in store.clusters():
             found += [f"{cluster}: {wrong}" for wrong in recorder.wrong_usage(store, cluster)]
@@ -194,7 +187,7 @@ def rebuild(path: Path | None) -> None:
     They are kept as jobs change, and a rebuild makes the same sums. Days whose jobs are not kept any more
     (store.jobs_days) stay as they are.
     """
-    with _opened(load(path).settings) as store, bar("adding up"):
+    with opened(load(path).settings) as store, bar("adding up"):
         days = sum(recorder.rebuild(store, cluster) for cluster in store.clusters())
     show(f"{days:,} sums made anew")
 
@@ -206,12 +199,12 @@ def vacuum(path: Path | None) -> None:
 
     A SQLite file is written anew for that, so that as much room as it takes must be free; writers wait.
     """
-    with _opened(load(path).settings) as store:
+    with opened(load(path).settings) as store:
         before = store.stats().bytes
         with bar("vacuuming"):
             store.vacuum()
         after = store.stats().bytes
-    show(f"{_size(before)} before, {_size(after)} now" if before is not None and after is not None else "done")
+    show(f"{size(before)} before, {size(after)} now" if before is not None and after is not None else "done")
 
 
 @store_group.command()
@@ -225,9 +218,9 @@ def backup(file: Path, path: Path | None) -> None:
     """
     if str(file).startswith(("sqlite:", "mongodb:")):
         fail(f"{file}: expected the path of a file, and no URL", 2)
-    with _opened(load(path).settings) as store, bar("copying") as (progress, task):
+    with opened(load(path).settings) as store, bar("copying") as (progress, task):
         store.backup(str(file), lambda done, of: progress.update(task, completed=done, total=of))
-    show(f"{file}: {_size(file.stat().st_size)}")
+    show(f"{file}: {size(file.stat().st_size)}")
 
 
 @store_group.command()
@@ -245,7 +238,7 @@ def migrate(target: str, path: Path | None) -> None:
 
     Stop `slurmscope serve` first, or what it writes meanwhile is missing. Running it again does no harm.
     """
-    with _opened(load(path).settings) as store:
+    with opened(load(path).settings) as store:
         other = place.open_store(target)
         try:
             if other.identity == store.identity:

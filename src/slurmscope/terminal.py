@@ -92,6 +92,14 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
+def size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} TiB"
+
+
 def named(settings: Settings, name: str | None) -> Cluster:
     there = {one.slurm.cluster: one for one in settings.read}
     if name is not None and not any(there):
