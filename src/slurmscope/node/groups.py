@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import TypeVar
 
 import msgspec
@@ -24,10 +25,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 1 << 16
 _SHORT = 2048
 _NO_LIMIT = 1 << 60  # version 1 writes "none" as the most that fits in pages of an address space
-_PRESSURE = re.compile(rb"^(some|full) [^\n]*?total=([0-9]+)", re.MULTILINE)
-_DEVICE = re.compile(rb"([rw])bytes=([0-9]+)")
-# What is gone meanwhile, or was never there, is nobody's fault.
-_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENOTDIR})
+_LONGEST = 24  # a counter of 64 bits has 20 digits
+_PRESSURE = re.compile(rb"^(some|full) [^\n]*?total=([0-9]{1,20})$", re.MULTILINE)
+_DEVICE = re.compile(rb"([rw])bytes=([0-9]{1,20})(?![0-9])")
+# What is gone meanwhile, or was never there, is nobody's fault. Not supported are pressures where they are off, and
+# the processes of a threaded group, which are told in the one above it.
+_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENOTDIR, errno.EOPNOTSUPP})
 
 
 class Missed:
@@ -42,14 +45,17 @@ class Missed:
         self.now += 1
 
 
-def read(path: str, missed: Missed) -> bytes | None:
-    """A small file of the kernel's, by three calls: this is done thousands of times at each look."""
+def read(path: str, missed: Missed, most: float = inf) -> bytes | None:
+    """A small file of the kernel's, by three calls: this is done thousands of times at each look.
+
+    `most` is for those whose length a user decides; about so much is read of them.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             found = piece = os.read(handle, _MOST)
             # long files come a page at a time, and of a page as much as whole lines fill
-            while len(piece) > _SHORT:
+            while len(piece) > _SHORT and len(found) < most:
                 piece = os.read(handle, _MOST)
                 found += piece
             return found
@@ -91,6 +97,8 @@ class Figures(msgspec.Struct, kw_only=True):
 
 def parse_number(text: bytes) -> int | None:
     """A number; None for `max`, and for what is none."""
+    if len(text) > _LONGEST:
+        return None
     try:
         return int(text)
     except ValueError:
@@ -180,7 +188,7 @@ def _read_v2(folder: str, found: Figures, missed: Missed) -> None:
         stat = _value(folder, "memory.stat", parse_keyed, missed) or {}
         found.anonymous, found.shared = stat.get("anon"), stat.get("shmem")
         if (cached := stat.get("file")) is not None:
-            found.file = cached - (found.shared or 0)
+            found.file = max(0, cached - (found.shared or 0))  # they are not counted at one moment
         found.peak = _value(folder, "memory.peak", parse_number, missed)
         found.limit = _value(folder, "memory.max", parse_limit, missed)
         found.swap = _value(folder, "memory.swap.current", parse_number, missed)
@@ -209,7 +217,7 @@ def _read_memory(folder: str, found: Figures, missed: Missed) -> None:
     found.anonymous, found.shared = stat.get("total_rss"), stat.get("total_shmem")
     found.swap = stat.get("total_swap")
     if (cached := stat.get("total_cache")) is not None:
-        found.file = cached - (found.shared or 0)
+        found.file = max(0, cached - (found.shared or 0))
     found.peak = _value(folder, "memory.max_usage_in_bytes", parse_number, missed)
     found.limit = _value(folder, "memory.limit_in_bytes", parse_limit, missed)
     # this one is of the folder alone; steps and tasks have their own

@@ -13,17 +13,20 @@ from pathlib import Path
 
 import msgspec
 
-from slurmscope.node.groups import Missed, read
+from slurmscope.node.groups import Missed, parse_number, read
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = resource.getpagesize()
+# A process may tell the kernel that its environment, or its command line, is any of its memory.
 _MOST_ENVIRON = 1 << 20
+_MOST_TITLE = 1 << 12
 # Descriptors are looked at one by one when their number has changed, and else at every so many looks.
 _LOOK_AGAIN = 8
-_NO_FILES = ("/dev/", "/proc/", "/sys/")
+_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:", "/dmabuf:")
 
 _IO = re.compile(
-    rb"syscr: ([0-9]+)\nsyscw: ([0-9]+)\nread_bytes: ([0-9]+)\nwrite_bytes: ([0-9]+)\ncancelled_write_bytes: (-?[0-9]+)"
+    rb"syscr: ([0-9]{1,20})\nsyscw: ([0-9]{1,20})\nread_bytes: ([0-9]{1,20})\nwrite_bytes: ([0-9]{1,20})\n"
+    rb"cancelled_write_bytes: (-?[0-9]{1,20})"
 )
 
 Used = tuple[float, float, int, int, int, int]
@@ -161,7 +164,7 @@ class Reader:
 
     def environ(self, pid: int, missed: Missed) -> dict[str, str] | None:
         """None: it is not for us to see, or there is none."""
-        text = read(f"{self._proc}/{pid}/environ", missed)
+        text = read(f"{self._proc}/{pid}/environ", missed, _MOST_ENVIRON)
         if not text:
             return None
         pairs = (one.partition(b"=") for one in text[:_MOST_ENVIRON].split(b"\0"))
@@ -169,7 +172,7 @@ class Reader:
 
     def title(self, pid: int, missed: Missed) -> str:
         """Its command line: what a daemon calls itself."""
-        text = read(f"{self._proc}/{pid}/cmdline", missed) or b""
+        text = (read(f"{self._proc}/{pid}/cmdline", missed, _MOST_TITLE) or b"")[:_MOST_TITLE]
         return text.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
 
     def owner(self, pid: int, missed: Missed) -> int | None:
@@ -208,8 +211,11 @@ def parse_network(text: bytes) -> list[tuple[int, int]]:
     for line in text.split(b"\n"):
         name, colon, rest = line.partition(b":")
         fields = rest.split()
-        if colon and name.strip() != b"lo" and len(fields) >= 9 and fields[0].isdigit() and fields[8].isdigit():
-            found.append((int(fields[0]), int(fields[8])))
+        if not colon or name.strip() == b"lo" or len(fields) < 9:
+            continue
+        received, sent = parse_number(fields[0]), parse_number(fields[8])
+        if received is not None and sent is not None:
+            found.append((received, sent))
     return found
 
 
