@@ -115,6 +115,7 @@ async def serve(
     book = Book([one.pages for one in clusters])
     measuring = Measuring(settings, lambda: [one.pages.snapshot.cluster for one in clusters], archive)
     receivers = receivers_of(settings, clusters, book) | measuring.receivers
+    measuring.hear(book.requests.traces)
     server = listening.server(settings.serve, App(book, guard, receivers, measuring.pages))
     sockets = listening.listen(settings.serve, "serve.listen")
     try:

@@ -113,6 +113,31 @@ def test_a_job_that_began_just_now_counts_from_its_start(tmp_path: Path) -> None
     store.close()
 
 
+def test_what_a_job_tells_of_itself_is_kept_where_no_agent_tells(tmp_path: Path) -> None:
+    begin = int(time.time()) - 600
+    settings = STORE.format(url=f"sqlite:{tmp_path}/history.db") + "[trace]\nenabled = true\n"
+
+    def traced(id_: int, pid: int, at: int, **more: object) -> dict[str, object]:
+        told = {"job_id": id_, "pid": pid, "cpus": 150, "threads": 3, "mem": 64 * MIB, "hostname": "n4.example.org"}
+        return told | {"time": begin + at, "read_bytes": 100 * at, "write_bytes": None} | more
+
+    with serving(tmp_path, settings) as served:
+        served.wait()
+        bodies = [traced(5, pid, at) for pid in (10, 11) for at in range(0, 301, 10)]
+        bodies += [traced(7, 12, at, cpu_seconds=3.0 * at) for at in range(0, 301, 10)]
+        until(lambda: post(served, bodies, path="/trace")[0] == 200, served)
+        tell(served, "n4", begin, range(0, 601, 15), 7)
+        until(lambda: metric(served, "slurm_measured_jobs") == 2, served)
+    store = open_store(f"sqlite:{tmp_path}/history.db")
+    found, told = summary_of(store, 5), summary_of(store, 7)
+    assert (found.source, found.seconds, found.cpu_seconds) == ("trace", 300.0, 900.0), "of both processes"
+    assert found.memory is not None and found.memory.mean == 128 * MIB
+    assert (found.read_bytes, found.written_bytes) == (60_000, None)
+    # what the job told before the agent did counts, and what both told counts once
+    assert (told.source, told.seconds, told.cpu_seconds) == ("agent", 600.0, 900.0 + 600.0)
+    store.close()
+
+
 def test_without_a_store_nothing_is_summarised(tmp_path: Path) -> None:
     with serving(tmp_path, STORE.format(url="none")) as served:
         served.wait()

@@ -18,9 +18,11 @@ from slurmscope.measured.endpoint import AgentReceiver
 from slurmscope.measured.page import JobsPage
 from slurmscope.measured.reports import Reports
 from slurmscope.measured.tally import Tally
+from slurmscope.measured.tracing import Tracing
 from slurmscope.model import Snapshot
 from slurmscope.settings import Settings
 from slurmscope.store.protocol import StoreError
+from slurmscope.trace.traces import Traces
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,11 @@ class Measuring:
 
     async def take(self, report: Report) -> None:
         await self.of(report.cluster).take(report)
+
+    def hear(self, traces: Traces | None) -> None:
+        """Has what jobs tell of themselves added to their courses."""
+        if traces is not None and self._keeps:
+            traces.on_sample.append(Tracing(lambda cluster, id_, sample: self.of(cluster).add(id_, sample)).hear)
 
     def of(self, cluster: str) -> Courses:
         """The courses of a cluster that is read; there must be a store."""
