@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from slurmscope.metrics import catalogue
+from slurmscope.metrics import catalogue, health, traces
 from slurmscope.metrics.book import Book
 from slurmscope.metrics.compat.states import WORDS, long_word
 from slurmscope.metrics.exposition import Topic, render
@@ -440,6 +440,8 @@ def total(values: Iterable[float | None]) -> float:
     return sum(value for value in values if value is not None)
 
 
+SHARED = ("process", "traces")  # with our own page
+
 # --- names ----------------------------------------------------------------------------------------------------
 
 
@@ -448,9 +450,18 @@ def test_families_are_the_originals(profile: str) -> None:
     served = {
         family.name: (family.type, frozenset(family.labels))
         for topic in catalogue.PROFILES[profile]
+        if topic is not traces.TOPIC
         for family in topic.families
     }
     assert served == original(profile)
+
+
+def test_families_of_traces_are_the_originals_with_the_host_and_the_user_on_all_that_processes_tell() -> None:
+    told = ("cpu_usage", "mem_usage", "pid", "read_bytes", "threadcount", "write_bytes")
+    expected: dict[str, tuple[str, tuple[str, ...]]]
+    expected = {f"slurm_proc_{name}": ("gauge", ("jobid", "hostname", "username")) for name in told}
+    expected |= {f"slurm_job_{name}_alloc": ("gauge", ("jobid",)) for name in ("cpu", "mem")}
+    assert {family.name: (family.type, family.labels) for family in traces.TOPIC.families} == expected
 
 
 @pytest.mark.parametrize("profile", COMPAT)
@@ -481,7 +492,8 @@ def test_the_default_page_has_two_sets_of_names_that_do_not_meet() -> None:
         {family.name for topic in catalogue.PROFILES[name] for family in topic.families}
         for name in ("slurmscope", "rivosinc")
     )
-    assert all(name.startswith("process_") for name in own & older)
+    shared = {family.name for topic in (health.PROCESS, traces.TOPIC) for family in topic.families}
+    assert own & older == shared
     assert list(parsed(page("default", FULL, openmetrics=True), openmetrics=True))
 
 
@@ -489,10 +501,10 @@ def test_topics_have_names_of_their_own() -> None:
     topics = {id(topic): topic.name for topics in catalogue.PROFILES.values() for topic in topics}
     assert len(set(topics.values())) == len(topics)
     for profile in COMPAT:
-        assert all(topic.name.startswith(profile) or topic.name == "process" for topic in catalogue.PROFILES[profile])
+        assert all(topic.name.startswith(profile) or topic.name in SHARED for topic in catalogue.PROFILES[profile])
 
 
-TOPICS = [topic for profile in COMPAT for topic in catalogue.PROFILES[profile] if topic.name != "process"]
+TOPICS = [topic for profile in COMPAT for topic in catalogue.PROFILES[profile] if topic.name not in SHARED]
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
