@@ -54,7 +54,7 @@ class GpuUse(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     index: int
     instance: int | None = None
     model: str = ""
-    utilization: float | None = None  # of the whole GPU, or of the instance
+    utilization: float | None = None  # by this job, as far as the driver tells its share from others'
     memory_used: int | None = None  # by this job's processes; of the whole where the driver does not tell whose it is
     memory_total: int | None = None
     power: float | None = None

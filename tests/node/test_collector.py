@@ -24,6 +24,7 @@ from slurmscope.node.scheduler import Found, Scheduler, Told
 from slurmscope.node.slurm import Slurm
 
 # as Slurm 24.11 names them on a host with several slurmd, so that others' jobs here are not the test's
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 SCOPE = "system.slice/testnode_slurmstepd.scope"
 
 
@@ -137,6 +138,31 @@ def test_version_1_with_its_controllers(tmp_path: Path) -> None:
         # its step lives on, and so does the count
         made.work(f"{job}/step_0/task_1", told(42))
         assert only(looking).oom_kills == 1
+
+
+def test_version_2_with_its_controllers_recorded(tmp_path: Path) -> None:
+    """The files of a job of a host with version 2 alone, as its kernel wrote them: 200 MiB of its own, 50 MiB shared,
+    64 MiB written, a limit on its memory at which one process was killed, and one on the time of its task."""
+    recorded: dict[str, str] = json.loads((RECORDINGS / "cgroup2/job.json").read_text())
+    job = tmp_path / "system.slice/slurmstepd.scope/job_201"
+    with subprocess.Popen(["sleep", "1000"], env=told(201, SLURM_CPUS_ON_NODE="2")) as process:
+        for name, text in recorded.items():
+            path = job / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            if path.name == "cgroup.procs":
+                path.write_text(f"{process.pid}\n" if "task_0" in name else "")
+        found = only(collector(Mounts({V2: str(tmp_path)})))
+        process.kill()
+    assert (found.job, found.cpus, found.processes, found.limit) == (201, 2, 1, 512 << 20)
+    assert (found.cpu_seconds, found.user_seconds, found.system_seconds) == (2.27935, 1.976174, 0.303176)
+    assert (found.throttled_periods, found.throttled_seconds) == (45, 2.135632)  # of the task: the job's own file has 0
+    assert found.anonymous == 230760448 and found.shared == 50 << 20 and found.file == 52441088 - (50 << 20)
+    assert found.memory == 285061120 and found.peak == found.limit and found.oom_kills == 1 and found.swap == 0
+    assert (found.device_read_bytes, found.device_written_bytes) == (0, 67145728)
+    assert found.cpu_pressure is not None and (found.cpu_pressure.some, found.cpu_pressure.full) == (2.051125, 2.051125)
+    assert found.io_pressure is not None and found.io_pressure.some == 0.021538
+    assert found.memory_pressure is not None and 0 < found.memory_pressure.some < 0.1
 
 
 def test_processes_are_found_by_the_freezer_alone() -> None:

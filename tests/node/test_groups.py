@@ -24,7 +24,7 @@ from slurmscope.node.groups import (
     Figures,
     Missed,
     figures,
-    oom_kills,
+    local,
     parse_blkio,
     parse_cpus,
     parse_io,
@@ -411,10 +411,11 @@ def test_files_that_are_closed_to_us_are_counted(tmp_path: Path, monkeypatch: py
 
 
 def test_kills_of_version_1_are_told_by_each_folder(tmp_path: Path) -> None:
-    step = files(tmp_path / "step_0", {"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"})
-    old = files(tmp_path / "step_1", {"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"})
+    files(tmp_path / "step_0", {"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"})
+    files(tmp_path / "step_1", {"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"})
     missed = Missed()
-    assert [oom_kills(str(one), missed) for one in (step, old, tmp_path / "gone")] == [3, 0, 0]
+    found = [local({"memory": str(tmp_path)}, name, missed) for name in ("step_0", "step_1", "gone")]
+    assert [one.oom_kills for one in found] == [3, 0, 0]
     assert missed.counts == {}
 
 

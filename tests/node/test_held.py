@@ -250,3 +250,14 @@ def test_memory_is_of_the_whole_where_the_driver_does_not_tell_whose_it_is() -> 
     unknown = Gpu(uuid="GPU-1", index=0, memory_used=1000, processes=(GpuProcess(10, None), GpuProcess(11, 5)))
     (half,) = use([unknown], {10}, {})
     assert (half.memory_used, half.processes) == (1000, 1)
+
+
+def test_a_job_is_told_its_own_share_of_a_gpu() -> None:
+    """The first works, the second holds the same GPU without a process on it, the third has it with the first."""
+    told = (GpuProcess(10, 100, 0.6), GpuProcess(30, 100, 0.3))
+    card = Gpu(uuid="GPU-1", index=0, utilization=0.9, processes=told)
+    shares = [use([card], pids, {"GPU-1": 3})[0].utilization for pids in ({10}, {20}, {30})]
+    assert shares == [0.6, 0.0, 0.3]
+    assert use([card], {10}, {"GPU-1": 1})[0].utilization == 0.9  # alone, and so all of it is its own
+    vague = Gpu(uuid="GPU-1", index=0, utilization=0.9, processes=(GpuProcess(10, 100), GpuProcess(30, 100)))
+    assert use([vague], {10}, {"GPU-1": 2})[0].utilization == 0.9

@@ -43,7 +43,8 @@ class _Job:
         self.used = Inheritance()
         self.not_own: set[tuple[int, int]] = set()
         self.scratch: bool | None = None
-        self.oom_kills: dict[str, int] = {}
+        self.local: dict[str, groups.Local] = {}  # by folder within the job's
+        self.past = groups.Local()  # of folders that are gone
         self.cpu: tuple[float, float] | None = None  # when, and how many seconds of cores until then
 
 
@@ -158,6 +159,7 @@ class Collector:
         if job.job is None:
             return None
         figures = groups.figures(folders, missed)
+        self._add_local(job, figures, pids)
         used = job.used.total(processes, own)
         knows_io = any(one.knows_io for one in processes.values()) or (used[4] > 0)
         if figures.cpu_seconds is None:
@@ -191,8 +193,7 @@ class Collector:
             sent_bytes=network[1] if network else None,
             programs=_programs(living, self._programs),
             missed=missed.now - before,
-            **_named(figures, ("cpus", "oom_kills")),
-            oom_kills=self._oom_kills(job, figures.oom_kills, pids),
+            **_named(figures, ("cpus",)),
         )
         return _Look(job, measure, frozenset(pids))
 
@@ -242,15 +243,22 @@ class Collector:
             return told
         return cpus
 
-    def _oom_kills(self, job: _Job, kills: int | None, pids: Mapping[int, str]) -> int | None:
-        folder = job.found.folders.get("memory")
-        if kills is None or folder is None:
-            return kills
-        places = {"/".join(parts[:at]) for parts in (one.split("/") for one in set(pids.values())) for at in (1, 2)}
-        for place in places - {""}:
-            # a step that has ended took its folder along, and its count stays here
-            job.oom_kills[place] = max(groups.oom_kills(f"{folder}/{place}", self.missed), job.oom_kills.get(place, 0))
-        return kills + sum(job.oom_kills.values())
+    def _add_local(self, job: _Job, figures: groups.Figures, pids: Mapping[int, str]) -> None:
+        """What the kernel counts in the folder where it happens, and not in those above: kills for want of memory
+        (version 1), and time held back by a limit."""
+        insides = (one.split("/") for one in set(pids.values()) if one)
+        places = {"/".join(parts[:at]) for parts in insides for at in range(1, len(parts) + 1)}
+        for place in job.local.keys() - places:
+            job.past += job.local.pop(place)  # a step that has ended took its folder along
+        for place in places:
+            job.local[place] = groups.local(job.found.folders, place, self.missed)
+        total = sum(job.local.values(), job.past)
+        if figures.oom_kills is not None:
+            figures.oom_kills += total.oom_kills
+        if figures.throttled_seconds is not None:
+            figures.throttled_seconds += total.throttled_seconds
+        if figures.throttled_periods is not None:
+            figures.throttled_periods += total.throttled_periods
 
     def _user(self, uid: int | None, told: str) -> str:
         """As this host knows the number; where it does not, as the job was told, whatever that is worth."""

@@ -255,9 +255,33 @@ _V1: dict[str, Callable[[str, Figures, Missed], None]] = {
 }
 
 
-def oom_kills(folder: str, missed: Missed) -> int:
-    """Version 1 counts them in the folder of the process that was killed, and nowhere else."""
-    return (_value(folder, "memory.oom_control", parse_keyed, missed) or {}).get("oom_kill", 0)
+class Local(msgspec.Struct, frozen=True, gc=False):
+    """What is counted in one folder, and not in those above it."""
+
+    oom_kills: int = 0
+    throttled_seconds: float = 0.0
+    throttled_periods: int = 0
+
+    def __add__(self, other: Local) -> Local:
+        return Local(
+            self.oom_kills + other.oom_kills,
+            self.throttled_seconds + other.throttled_seconds,
+            self.throttled_periods + other.throttled_periods,
+        )
+
+
+def local(folders: Mapping[str, str], inside: str, missed: Missed) -> Local:
+    kills = periods = 0
+    seconds = 0.0
+    if "memory" in folders:
+        found = _value(f"{folders['memory']}/{inside}", "memory.oom_control", parse_keyed, missed) or {}
+        kills = found.get("oom_kill", 0)
+    for controller, name, per_second in ((V2, "throttled_usec", 1e6), ("cpu", "throttled_time", 1e9)):
+        if controller in folders:
+            found = _value(f"{folders[controller]}/{inside}", "cpu.stat", parse_keyed, missed) or {}
+            seconds += found.get(name, 0) / per_second
+            periods += found.get("nr_throttled", 0)
+    return Local(kills, seconds, periods)
 
 
 def _seconds(value: int | None, per_second: float) -> float | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from slurmscope.measure import Gpu, GpuUse
+from slurmscope.measure import Gpu, GpuProcess, GpuUse
 
 _NUMBERS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
@@ -75,13 +75,26 @@ def _use(gpu: Gpu, pids: Collection[int], holders: Mapping[str, int]) -> GpuUse:
         index=gpu.index,
         instance=gpu.instance,
         model=gpu.model,
-        utilization=gpu.utilization,
+        utilization=_utilization(gpu, own, holders.get(gpu.uuid, 1)),
         memory_used=sum(size or 0 for size in sizes) if known else gpu.memory_used,
         memory_total=gpu.memory_total,
         power=gpu.power,
         processes=None if own is None else len(own),
         shared=max(1, holders.get(gpu.uuid, 1)),
     )
+
+
+def _utilization(gpu: Gpu, own: Sequence[GpuProcess] | None, shared: int) -> float | None:
+    """The whole GPU's is the job's, unless others use it too: a job without a process on it does not use it, and of
+    several each is told its own where the driver knows it."""
+    if gpu.utilization is None or own is None:
+        return gpu.utilization
+    if not own:
+        return 0.0
+    shares = [one.utilization for one in own]
+    if shared > 1 and None not in shares:
+        return min(gpu.utilization, sum(share or 0.0 for share in shares))
+    return gpu.utilization
 
 
 def parsed(text: str) -> tuple[int, ...] | None:

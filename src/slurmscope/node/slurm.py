@@ -27,6 +27,7 @@ _JOB = re.compile(r"job_([0-9]{1,10})")
 _SLUID = re.compile(r"s[0-9A-Z]{13}")
 _TITLE = re.compile(r"slurmstepd: \[([0-9]{1,10})(?:[._+][^\]]*)?\]")
 _CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*\"?([^\s#\"]+)", re.MULTILINE | re.IGNORECASE)
+_EXTERN = "sleep 100000000"  # what slurmstepd starts to keep the groups of an extern step in being
 _LONGEST = 256
 _CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 
@@ -86,6 +87,8 @@ class Slurm:
         parts = inside.split("/")
         # nothing of the job's is ever in step_S/slurm, nor in step_S itself but for what calls itself slurmstepd
         if len(parts) == 2 and parts[0].startswith("step_") and parts[1] == "slurm":
+            return True
+        if parts[0] == "step_extern" and title() == _EXTERN:
             return True
         return len(parts) == 1 and title().startswith("slurmstepd:")
 
