@@ -73,8 +73,6 @@ class _TooLongError(Exception):
 
 _BODY_SECONDS = 10.0
 _BODIES = 16  # read at a time: this many times `most_bytes` is the memory that senders can take
-
-
 _CLOSE = (b"connection", b"close")
 
 
