@@ -12,6 +12,7 @@ import os
 import pwd
 import re
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -177,6 +178,20 @@ def test_the_wrapper_is_let_in_with_its_token_and_seen(closed: Served, way: str)
     finally:
         process.terminate()
         assert process.wait() == -15
+
+
+def test_over_tls_the_certificate_is_checked(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 1 -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(["openssl", *words.split(), "-keyout", key, "-out", cert], check=True, capture_output=True)
+    with serving(tmp_path, f'tls_cert = "{cert}"\ntls_key = "{key}"\n{OPEN}') as served:
+        served.context = ssl.create_default_context(cafile=str(cert))
+        served.wait()
+        url = f"https://127.0.0.1:{served.port}/trace"
+        for way in WAYS.values():
+            assert run("--validate", by=way, env=environment(url, SSL_CERT_FILE=str(cert))).returncode == 0
+        unknown = run("sh", "-c", "exit 5", env=environment(url))
+        assert unknown.returncode == 5 and "certificate verify failed" in unknown.stderr.lower()
 
 
 # --- munge ---
