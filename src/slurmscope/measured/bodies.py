@@ -106,31 +106,52 @@ def _check_unlike(names: list[int] | list[str], place: str) -> None:
 
 
 def _check_struct(found: msgspec.Struct, place: str) -> None:
+    wrong = _wrong_in(found)
+    if wrong is not None:
+        raise WrongBody(place + wrong)
+
+
+def _wrong_in(found: msgspec.Struct) -> str | None:
+    """The place within it and what is wrong there, if so. Nearly always it is not, and so that is quick."""
     for name in found.__struct_fields__:
         value = getattr(found, name)
-        if value is not None:
-            _check_value(value, place, name)
-
-
-def _check_value(value: object, place: str, name: str) -> None:
-    if isinstance(value, str):
-        if len(value) > _MOST_TEXT:
-            raise WrongBody(f"{place}.{name}: at most {_MOST_TEXT} characters are taken, found {len(value)}")
-    elif isinstance(value, int | float):
-        if not (0 <= value <= _MOST_NUMBER or (name in _BELOW_ZERO and -1000 < value < 0)):
-            raise WrongBody(f"{place}.{name}: expected a number from 0 to 2^60")
-    elif isinstance(value, msgspec.Struct):
-        _check_struct(value, f"{place}.{name}")
-    elif isinstance(value, tuple):
-        _check_each(value, place, name)
-    elif isinstance(value, dict):
-        _check_each(value, place, f"{name}'s names")
-        _check_each(value.values(), place, name)
-
-
-def _check_each(values: Iterable[object], place: str, name: str) -> None:
-    for at, value in enumerate(values):
-        if isinstance(value, msgspec.Struct):
-            _check_struct(value, f"{place}.{name}[{at}]")
+        kind = value.__class__
+        if value is None:
+            continue
+        if kind is int or kind is float:
+            wrong = None if 0 <= value <= _MOST_NUMBER else _wrong_number(value, name)
+        elif kind is str:
+            wrong = _wrong_text(value) if len(value) > _MOST_TEXT else None
+        elif kind is tuple:
+            wrong = _wrong_among(value)
+        elif kind is dict:
+            wrong = _wrong_among(value) or _wrong_among(value.values())
         else:
-            _check_value(value, place, name)
+            wrong = _wrong_in(value) if isinstance(value, msgspec.Struct) else None
+        if wrong is not None:
+            return f".{name}{wrong}"
+    return None
+
+
+def _wrong_among(values: Iterable[object]) -> str | None:
+    for at, value in enumerate(values):
+        wrong = None
+        if isinstance(value, msgspec.Struct):
+            wrong = _wrong_in(value)
+        elif isinstance(value, str):
+            wrong = _wrong_text(value)
+        elif isinstance(value, int | float):
+            wrong = _wrong_number(value, "")
+        if wrong is not None:
+            return f"[{at}]{wrong}"
+    return None
+
+
+def _wrong_text(text: str) -> str | None:
+    return f": at most {_MOST_TEXT} characters are taken, found {len(text)}" if len(text) > _MOST_TEXT else None
+
+
+def _wrong_number(number: float, name: str) -> str | None:
+    if 0 <= number <= _MOST_NUMBER or (name in _BELOW_ZERO and -1000 < number < 0):
+        return None
+    return ": expected a number from 0 to 2^60"

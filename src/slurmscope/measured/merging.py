@@ -28,12 +28,7 @@ def merged(before: Course | None, since: Course) -> Course:
         step *= 2
     amounts = {name: [0] * length for name in AMOUNTS}
     for one in (before, since):
-        # steps are each other's multiples, and a course begins at one of its own: a bucket lies in one bucket
-        places = [(one.start + at * one.step - start) // step for at in range(one.length)]
-        for name, column in one.amounts.items():
-            into = amounts[name]
-            for place, amount in zip(places, column, strict=True):
-                into[place] += amount
+        _add_amounts(amounts, one, start, step)
     nodes = dict(before.nodes)
     for name, node in since.nodes.items():
         nodes[name] = _merged_node(nodes[name], node) if name in nodes else node
@@ -50,6 +45,21 @@ def merged(before: Course | None, since: Course) -> Course:
         scratch=since.scratch if before.scratch is None else before.scratch or bool(since.scratch),
         missed=before.missed + since.missed,
     )
+
+
+def _add_amounts(amounts: dict[str, list[int]], one: Course, start: int, step: int) -> None:
+    # steps are each other's multiples, and a course begins at one of its own: a bucket lies in one bucket
+    if one.step == step and not any(amounts["covered"]):
+        first = (one.start - start) // step
+        for name, column in one.amounts.items():
+            amounts[name][first : first + one.length] = column
+        return
+    places = [(one.start + at * one.step - start) // step for at in range(one.length)]
+    for name, column in one.amounts.items():
+        if any(column):
+            into = amounts[name]
+            for place, amount in zip(places, column, strict=True):
+                into[place] += amount
 
 
 def _has(course: Course, piece: Course) -> bool:
