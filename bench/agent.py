@@ -110,7 +110,7 @@ def look(where: Mounts) -> tuple[float, float, int]:
 def agent() -> tuple[float, float, int]:
     """Share of one core, its memory in MB, and the bytes of its page."""
     folder = Path(tempfile.mkdtemp())
-    line = [Path(sys.executable).parent / "slurmscope", "agent", "--listen", f"127.0.0.1:{PORT}"]
+    line = [str(Path(sys.executable).parent / "slurmscope"), "agent", "--listen", f"127.0.0.1:{PORT}"]
     process = subprocess.Popen(line, cwd=folder, stderr=subprocess.DEVNULL)
     try:
         time.sleep(INTERVAL)  # the start and the first look are not what it costs from day to day

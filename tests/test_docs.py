@@ -8,12 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slurmscope import config
 from slurmscope.cli import main
 from slurmscope.metrics import agent, catalogue, jobs
+from slurmscope.metrics.exposition import Topic
 from slurmscope.slurm.commands import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +32,8 @@ def test_made_pages_are_new(name: str) -> None:
 
 def test_every_metric_setting_and_command_is_documented() -> None:
     metrics = (DOCS / "metrics.md").read_text()
-    for topic in (*catalogue.OWN, *jobs.TOPICS, agent.TOPIC):
+    topics: tuple[Topic[Any], ...] = (*catalogue.OWN, *jobs.TOPICS, agent.TOPIC)
+    for topic in topics:
         for family in topic.families:
             assert f"`{family.name}`" in metrics
             assert family.help.endswith(".") and '"' not in family.help
