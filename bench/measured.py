@@ -165,7 +165,7 @@ async def bench(args: argparse.Namespace, folder: Path) -> None:
     begin = int(time.time()) - 60
     archive = Archive(f"sqlite:{folder}/history.db")
     settings = Settings(agents=Agents(enabled=True))
-    measuring = Measuring(settings, lambda: [CLUSTER], archive)
+    measuring = Measuring(settings, lambda: [Snapshot(cluster=CLUSTER)], archive)
     jobs = tuple(job(1 + one, begin - 3600) for one in range(args.nodes * args.jobs))
     started = time.process_time()
     await measuring.listen(Snapshot(cluster=CLUSTER, jobs=Part(jobs, float(begin))), frozenset({"jobs"}))

@@ -113,7 +113,7 @@ async def serve(
     """
     guard = Guard(settings.serve.users, settings.serve.tokens)
     book = Book([one.pages for one in clusters])
-    measuring = Measuring(settings, lambda: [one.pages.snapshot.cluster for one in clusters], archive)
+    measuring = Measuring(settings, lambda: [one.pages.snapshot for one in clusters], archive)
     receivers = receivers_of(settings, clusters, book) | measuring.receivers
     measuring.hear(book.requests.traces)
     server = listening.server(settings.serve, App(book, guard, receivers, measuring.pages))

@@ -86,7 +86,7 @@ def test_without_the_right_token_nothing_is_taken(served: Served) -> None:
 
 def test_of_a_cluster_that_is_not_read_here(served: Served) -> None:
     status, said = post(served, report("n1", time.time(), cluster="elsewhere"))
-    assert (status, said) == (400, "cluster: expected lab24, which are read here, found 'elsewhere'\n")
+    assert (status, said) == (400, "cluster: expected lab24, for no other is read here, found 'elsewhere'\n")
     assert post(served, report("n9", time.time(), cluster=""))[0] == 200, "there is but one"
     assert 'node="n9"' not in served.get("/metrics/jobs")[2].decode(), "it told of no jobs"
 
@@ -166,6 +166,20 @@ def test_more_nodes_than_there_can_be(served: Served) -> None:
     assert refused(served, "room") > 1000
     assert resident(served) < before + 300
     assert served.get("/metrics")[0] == 200
+
+
+def test_a_cluster_that_has_another_name_here(tmp_path: Path) -> None:
+    with serving(
+        tmp_path, AGENTS + '[store]\nurl = "none"\n[clusters.ours]\n[clusters.theirs]\nbin_dir = "/nowhere"\n'
+    ) as served:
+        served.wait()
+        until = time.monotonic() + 20
+        while post(served, report("n1", time.time(), measure(1, 5), cluster="lab24"))[0] != 200:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert 'slurm_job_cpus{cluster="ours",' in served.get("/metrics/jobs")[2].decode()
+        status, said = post(served, report("n1", time.time(), cluster=""))
+        assert (status, said) == (400, "cluster: expected ours or theirs, for no other is read here, found none\n")
 
 
 def test_without_agents_there_is_no_such_address(tmp_path: Path) -> None:

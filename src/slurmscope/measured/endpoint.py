@@ -16,6 +16,7 @@ from slurmscope.measured import bodies
 from slurmscope.measured.bodies import WrongBody
 from slurmscope.measured.reports import NoRoom, Reports
 from slurmscope.measured.tally import CLUSTER, ROOM, TOKEN, Tally
+from slurmscope.model import Snapshot
 from slurmscope.server import Answer, plain
 from slurmscope.worker import compute
 
@@ -37,7 +38,7 @@ class AgentReceiver:
     def __init__(
         self,
         tokens: Sequence[str],
-        clusters: Callable[[], Sequence[str]],
+        clusters: Callable[[], Sequence[Snapshot]],
         reports: Reports,
         keeper: Keeper | None,
         tally: Tally,
@@ -67,7 +68,7 @@ class AgentReceiver:
                 found = bodies.reports(body, encoding, self._clock())
             else:
                 found = await compute(bodies.reports, body, encoding, self._clock())
-            clusters = [name for name in self._clusters() if name]
+            clusters = [one for one in self._clusters() if one.cluster]
             if not clusters:
                 return plain(503, "no cluster has told its name yet: come again", [(b"retry-after", b"10"), _CLOSE])
             found = [_of_cluster(report, clusters) for report in found]
@@ -94,10 +95,15 @@ class AgentReceiver:
         self._tally.refused[reason] = self._tally.refused.get(reason, 0) + 1
 
 
-def _of_cluster(report: Report, clusters: Sequence[str]) -> Report:
-    if report.cluster in clusters:
+def _of_cluster(report: Report, clusters: Sequence[Snapshot]) -> Report:
+    """The agent has the cluster's name of Slurm; here it may have another ([clusters.NAME])."""
+    names = [one.cluster for one in clusters]
+    if report.cluster in names:
         return report
-    if not report.cluster and len(clusters) == 1:
-        return replace(report, cluster=clusters[0])
+    called = [one.cluster for one in clusters if one.config.value and one.config.value.cluster == report.cluster]
+    if not report.cluster:
+        called = names
+    if len(called) == 1:
+        return replace(report, cluster=called[0])
     told = f"found {report.cluster[:64]!r}" if report.cluster else "found none"
-    raise WrongBody(f"cluster: expected {' or '.join(clusters)}, which are read here, {told}", CLUSTER)
+    raise WrongBody(f"cluster: expected {' or '.join(names)}, for no other is read here, {told}", CLUSTER)

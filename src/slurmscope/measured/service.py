@@ -32,7 +32,7 @@ _FLUSH_SECONDS = 10.0
 class Measuring:
     """Takes reports, shows the newest, and keeps the courses of jobs where there is a store."""
 
-    def __init__(self, settings: Settings, clusters: Callable[[], Sequence[str]], archive: Archive | None) -> None:
+    def __init__(self, settings: Settings, clusters: Callable[[], Sequence[Snapshot]], archive: Archive | None) -> None:
         self.tally: Tally = Tally(refused={})
         self.reports: Reports = Reports()
         self.courses: dict[str, Courses] = {}
