@@ -238,8 +238,9 @@ def _old_cores(view: JobsView) -> Iterable[Sample]:
 def _old_gpus(view: JobsView) -> Iterable[Sample]:
     for report in view.reports:
         for job in report.jobs:
-            for gpu in job.gpus or ():
-                yield (report.node, str(job.job), gpu_name(gpu)), 1
+            # two makers' drivers may count alike
+            for name in dict.fromkeys(gpu_name(gpu) for gpu in job.gpus or ()):
+                yield (report.node, str(job.job), name), 1
 
 
 OLD: Topic[JobsView] = Topic(
