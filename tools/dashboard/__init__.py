@@ -1,3 +1,3 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Makes dashboards/slurmscope.json, the Grafana dashboard over `/metrics`."""
+"""Makes dashboards/*.json, the Grafana dashboards over what Prometheus scrapes."""

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writes dashboards/slurmscope.json: `make docs`. A test fails when it is old."""
+"""Writes dashboards/*.json: `make docs`. A test fails when one is old."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.dashboard.build import page
+from tools.dashboard.build import DASHBOARDS, page
 
 if __name__ == "__main__":
-    (Path(__file__).parents[2] / "dashboards" / "slurmscope.json").write_text(page())
-    print("dashboards/slurmscope.json")
+    for one in DASHBOARDS:
+        (Path(__file__).parents[2] / "dashboards" / f"{one.uid}.json").write_text(page(one))
+        print(f"dashboards/{one.uid}.json")

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard: its rows with their panels in place, its variables and its annotations."""
+"""The dashboards: their rows with panels in place, their variables and their annotations."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from tools.dashboard import jobs
 from tools.dashboard.itself import ITSELF
 from tools.dashboard.nodes import CPUS_AND_MEMORY, GPUS, NODES, NOW
 from tools.dashboard.panels import GRAFANA, RED, Row
@@ -16,7 +17,16 @@ from tools.dashboard.queries import SCRAPE, SOURCE, Json, chosen
 from tools.dashboard.queue import QUEUE
 from tools.dashboard.slurmctld import SLURMCTLD
 
-ROWS = (NOW, NODES, CPUS_AND_MEMORY, GPUS, QUEUE, ROOM, POLICY, SLURMCTLD, ITSELF)
+
+class Dashboard(NamedTuple):
+    uid: str  # and the name of its file
+    title: str
+    about: str
+    rows: tuple[Row, ...]
+    variables: list[Json]
+    annotations: list[Json]
+    links: list[Json]
+    hours: int  # that are shown at first
 
 
 def _placed(rows: Sequence[Row]) -> list[Json]:
@@ -60,8 +70,14 @@ def _variable(name: str, label: str, query: str, **more: Any) -> Json:
     }
 
 
-def _variables() -> list[Json]:
-    source = {
+def _some(name: str, label: str, query: str, **more: Any) -> Json:
+    """A variable of which any number, or all, may be chosen."""
+    everything = {"selected": True, "text": ["All"], "value": ["$__all"]}
+    return _variable(name, label, query, multi=True, includeAll=True, allValue=".*", current=everything, **more)
+
+
+def _source() -> Json:
+    return {
         "name": "datasource",
         "label": "Data source",
         "type": "datasource",
@@ -75,41 +91,86 @@ def _variables() -> list[Json]:
         "regex": "",
         "skipUrlSync": False,
     }
-    everything = {"selected": True, "text": ["All"], "value": ["$__all"]}
-    partitions = 'label_values(slurm_partition_state{cluster="$cluster"}, partition)'
-    return [
-        source,
+
+
+_OWN_ANNOTATIONS: Json = {
+    "builtIn": 1,
+    "datasource": {"type": "grafana", "uid": "-- Grafana --"},
+    "enable": True,
+    "hide": True,
+    "iconColor": "rgba(0, 211, 255, 1)",
+    "name": "Annotations & Alerts",
+    "type": "dashboard",
+}
+_SILENT: Json = {
+    "datasource": SOURCE,
+    "enable": True,
+    "expr": chosen("slurm_up{} == 0"),
+    "iconColor": RED,
+    "name": "slurmctld was silent",
+    "step": SCRAPE,
+    "textFormat": "What is shown is what was last known.",
+    "titleFormat": "slurmctld did not answer",
+}
+_TO_THE_CLUSTER: Json = {
+    "type": "link",
+    "title": "The cluster",
+    "icon": "dashboard",
+    "tooltip": "Nodes, queue, policy and slurmctld of the same cluster",
+    "url": "/d/slurmscope?${cluster:queryparam}",
+    "keepTime": True,
+    "includeVars": False,
+    "targetBlank": False,
+    "asDropdown": False,
+    "tags": [],
+}
+
+CLUSTER = Dashboard(
+    "slurmscope",
+    "Slurm",
+    "A Slurm cluster as slurmscope reads it: nodes, CPUs, GPUs, queue, policy and slurmctld.",
+    (NOW, NODES, CPUS_AND_MEMORY, GPUS, QUEUE, ROOM, POLICY, SLURMCTLD, ITSELF),
+    [
+        _source(),
         _variable("cluster", "Cluster", "label_values(slurm_up, cluster)"),
-        _variable("partition", "Partition", partitions, multi=True, includeAll=True, allValue=".*", current=everything),
-    ]
+        _some("partition", "Partition", 'label_values(slurm_partition_state{cluster="$cluster"}, partition)'),
+    ],
+    [_OWN_ANNOTATIONS, _SILENT],
+    [],
+    24,
+)
+
+# Agents, traces or both may be there. `.*`, which stands for all, matches a label that a series does not have: so
+# series of the one that lack a label of the other are listed until something is chosen.
+_JOBS = '{__name__=~"slurm_job_processes|slurm_proc_cpu_usage",cluster="$cluster",user=~"$user"}'
+_NODES = '{__name__=~"slurm_job_processes|slurm_agent_info",cluster="$cluster",user=~"$user",jobid=~"$jobid"}'
+
+JOBS = Dashboard(
+    "slurmscope-jobs",
+    "Slurm jobs",
+    "What jobs use, as slurmscope's agents on the nodes, and jobs themselves, tell it: CPUs, memory, GPUs, files.",
+    jobs.ROWS,
+    [
+        _source(),
+        _variable(
+            "cluster",
+            "Cluster",
+            'label_values({__name__=~"slurm_job_processes|slurm_proc_cpu_usage|slurm_agent_info"}, cluster)',
+        ),
+        _some("user", "User", 'label_values(slurm_job_processes{cluster="$cluster"}, user)'),
+        _some("jobid", "Job", f"label_values({_JOBS}, jobid)", sort=4),  # the newest, that is the highest, first
+        _some("node", "Node", f"label_values({_NODES}, node)"),
+    ],
+    [_OWN_ANNOTATIONS],
+    [_TO_THE_CLUSTER],
+    3,
+)
+
+DASHBOARDS = (CLUSTER, JOBS)
 
 
-def _annotations() -> list[Json]:
-    return [
-        {
-            "builtIn": 1,
-            "datasource": {"type": "grafana", "uid": "-- Grafana --"},
-            "enable": True,
-            "hide": True,
-            "iconColor": "rgba(0, 211, 255, 1)",
-            "name": "Annotations & Alerts",
-            "type": "dashboard",
-        },
-        {
-            "datasource": SOURCE,
-            "enable": True,
-            "expr": chosen("slurm_up{} == 0"),
-            "iconColor": RED,
-            "name": "slurmctld was silent",
-            "step": SCRAPE,
-            "textFormat": "What is shown is what was last known.",
-            "titleFormat": "slurmctld did not answer",
-        },
-    ]
-
-
-def build() -> Json:
-    panels = _placed(ROWS)
+def build(dashboard: Dashboard) -> Json:
+    panels = _placed(dashboard.rows)
     kinds = sorted({panel["type"] for panel in panels} - {"row"})
     return {
         "__inputs": [
@@ -128,28 +189,28 @@ def build() -> Json:
             {"type": "datasource", "id": "prometheus", "name": "Prometheus", "version": "1.0.0"},
             *({"type": "panel", "id": kind, "name": kind, "version": ""} for kind in kinds),
         ],
-        "annotations": {"list": _annotations()},
-        "description": "A Slurm cluster as slurmscope reads it: nodes, CPUs, GPUs, queue, policy and slurmctld.",
+        "annotations": {"list": dashboard.annotations},
+        "description": dashboard.about,
         "editable": True,
         "fiscalYearStartMonth": 0,
         "graphTooltip": 1,
         "id": None,
-        "links": [],
+        "links": dashboard.links,
         "liveNow": False,
         "panels": panels,
         "refresh": "30s",
         "schemaVersion": 39,
         "tags": ["slurm", "slurmscope"],
-        "templating": {"list": _variables()},
-        "time": {"from": "now-24h", "to": "now"},
+        "templating": {"list": dashboard.variables},
+        "time": {"from": f"now-{dashboard.hours}h", "to": "now"},
         "timepicker": {},
         "timezone": "browser",
-        "title": "Slurm",
-        "uid": "slurmscope",
+        "title": dashboard.title,
+        "uid": dashboard.uid,
         "version": 1,
         "weekStart": "",
     }
 
 
-def page() -> str:
-    return json.dumps(build(), indent=2, ensure_ascii=False) + "\n"
+def page(dashboard: Dashboard) -> str:
+    return json.dumps(build(dashboard), indent=2, ensure_ascii=False) + "\n"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What panels ask of Prometheus.
 
-Queries are written with bare selectors, `slurm_up{}`: the cluster is put into every one of them. `PART` in a selector
-stands for the partitions that are chosen.
+Queries are written with bare selectors, `slurm_up{}`: the cluster is put into every one of them. A word in capitals at
+the start of a selector, `{PART}`, stands for what else is chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 SCRAPE = "30s"
 SLOW = "1m"  # poll.slow_interval: what is read less often needs a longer look
 SELDOM = "5m"  # jobs do not start every minute in every partition
+AGENT = "15s"  # agent.interval, and how often docs/prometheus.yml scrapes agents
 
+# Series of traces call users and nodes otherwise; those of a traced job's allocation know neither.
+_CHOICES = {
+    "PART": 'partition=~"$partition"',
+    "JOB": 'jobid=~"$jobid",user=~"$user",node=~"$node"',
+    "JOBID": 'jobid=~"$jobid"',
+    "NODE": 'node=~"$node"',
+    "TRACED": 'jobid=~"$jobid",username=~"$user",hostname=~"$node"',
+}
+_CHOICE = re.compile(r"(?<=\{)([A-Z]+)\b")
 
 # What is said of the process has no cluster when that reads several, and the cluster's name when it reads one.
 _COMMON = {family.name for topic in catalogue.OWN if topic.common for family in topic.families}
@@ -30,13 +40,13 @@ _SELECTOR = re.compile(r"(\w+)\{")
 
 
 def chosen(expr: str) -> str:
-    """An expression of the cluster, and where it says so of the partitions, that are chosen."""
-    chosen_partitions = expr.replace("{PART", '{partition=~"$partition"')
+    """An expression of the cluster, and of what else it names, that are chosen."""
+    filled = _CHOICE.sub(lambda found: _CHOICES[found[1]], expr)
 
     def selector(found: re.Match[str]) -> str:
         return found[1] + ('{cluster=~"$cluster|",' if found[1] in _COMMON else '{cluster="$cluster",')
 
-    return _SELECTOR.sub(selector, chosen_partitions).replace(",}", "}")
+    return _SELECTOR.sub(selector, filled).replace(",}", "}")
 
 
 def over_time(asked: Asked, step: str = SCRAPE) -> Json:
