@@ -145,7 +145,7 @@ def test_bytes_of_devices_are_summed(devices: list[tuple[int, int]]) -> None:
     )
     sums = sum(one for one, _ in devices), sum(one for _, one in devices)
     assert parse_io(two.encode()) == sums
-    assert parse_blkio((one + f"Total {sum(sums)}\n").encode()) == sums
+    assert parse_blkio((one + f"Total {sum(sums)}\n").encode()) == (sums if devices else None)
 
 
 def test_devices_that_tell_nothing() -> None:
@@ -345,13 +345,18 @@ def test_no_limit_in_version_1(tmp_path: Path) -> None:
     assert looked(places)[0].limit is None
 
 
+def test_a_kernel_that_does_not_count_devices_in_version_1_tells_nothing(tmp_path: Path) -> None:
+    places = {"blkio": str(files(tmp_path, {"blkio.throttle.io_service_bytes_recursive": "Total 0\n"}))}
+    assert looked(places) == (Figures(), {})
+
+
 def test_files_are_empty(tmp_path: Path) -> None:
     found, missed = looked({V2: str(files(tmp_path / "two", dict.fromkeys(JOB_V2, "")))})
     assert found == Figures(device_read_bytes=0, device_written_bytes=0)  # so a job has it that used no device
     assert missed == {}
     places = {name: str(files(tmp_path / name, dict.fromkeys(texts, ""))) for name, texts in JOB_V1.items()}
     found, missed = looked(places)
-    assert found == Figures(core_seconds={}, device_read_bytes=0, device_written_bytes=0)
+    assert found == Figures(core_seconds={})
     assert missed == {}
 
 

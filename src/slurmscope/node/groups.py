@@ -146,14 +146,17 @@ def parse_io(text: bytes) -> tuple[int, int]:
     return sums[b"r"], sums[b"w"]
 
 
-def parse_blkio(text: bytes) -> tuple[int, int]:
-    """blkio.throttle.io_service_bytes of version 1: `8:0 Read 123`."""
-    sums = {b"Read": 0, b"Write": 0}
+def parse_blkio(text: bytes) -> tuple[int, int] | None:
+    """blkio.throttle.io_service_bytes of version 1: `8:0 Read 123`.
+
+    None where it tells of no device: from Linux 6.10 on that is so of all groups until a device has had a limit.
+    """
+    sums: dict[bytes, int] = {}
     for line in text.split(b"\n"):
         parts = line.split()
-        if len(parts) == 3 and parts[1] in sums and (number := parse_number(parts[2])) is not None:
-            sums[parts[1]] += number
-    return sums[b"Read"], sums[b"Write"]
+        if len(parts) == 3 and parts[1] in (b"Read", b"Write") and (number := parse_number(parts[2])) is not None:
+            sums[parts[1]] = sums.get(parts[1], 0) + number
+    return (sums.get(b"Read", 0), sums.get(b"Write", 0)) if sums else None
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
