@@ -22,7 +22,7 @@ from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
 from slurmscope.model import PARTS
 from slurmscope.serve import Watched, assemble, clusters_of, serve
-from slurmscope.settings import CloudWatch, Cluster, Elasticsearch, Pushgateway, Settings
+from slurmscope.settings import CloudWatch, Cluster, Elasticsearch, Prometheus, Pushgateway, Settings
 from slurmscope.slurm import bundle as bundles
 from slurmscope.slurm import capture as captures
 from slurmscope.slurm.bundle import Bundle
@@ -114,9 +114,13 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
 
 
 def _alone(settings: Settings) -> Settings:
-    """What is no cluster of theirs is not sent to the site's servers."""
+    """What is no cluster of theirs is not sent to the site's servers, nor asked of them."""
     return msgspec.structs.replace(
-        settings, elasticsearch=Elasticsearch(), cloudwatch=CloudWatch(), pushgateway=Pushgateway()
+        settings,
+        elasticsearch=Elasticsearch(),
+        cloudwatch=CloudWatch(),
+        pushgateway=Pushgateway(),
+        prometheus=Prometheus(),
     )
 
 

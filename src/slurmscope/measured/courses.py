@@ -239,11 +239,12 @@ class Courses:
             await asyncio.sleep(_BEAT)
 
     async def flush(self) -> None:
-        """All that is not written yet."""
+        """All that is not written yet, those first of which that is most: there may be no time for all."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
         await self._resolve()
-        await self._write([one for one in self._tracked.values() if one.changed])
+        changed = [one for one in self._tracked.values() if one.changed]
+        await self._write(sorted(changed, key=lambda one: -one.course.length))
 
     @property
     def waiting(self) -> int:
