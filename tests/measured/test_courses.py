@@ -146,6 +146,7 @@ def test_what_is_told_late_goes_to_the_life_that_it_is_of(play: Callable[[Play],
         await scene.see(running(submit_time=T0 + 600, start_time=T0 + 1000))
         await scene.tell(T0, 0, 300, 600)
         await scene.tell(T0 + 1000, 100, 200)
+        scene.now += 100
         await scene.courses.flush()
         await scene.courses.flush()
 
@@ -153,6 +154,33 @@ def test_what_is_told_late_goes_to_the_life_that_it_is_of(play: Callable[[Play],
     old, new = scene.summary(), scene.summary(1, T0 + 600)
     assert old is not None and (old.seconds, old.coverage) == (600.0, 1.0)
     assert new is not None and new.seconds == 100.0
+
+
+def test_a_clock_that_is_behind_costs_the_first_looks_alone(play: Callable[[Play], Scene]) -> None:
+    async def what(scene: Scene) -> None:
+        await scene.see(running())
+        await scene.tell(T0 - 120, 0, 15, 30, 45, 60, 75, 90, 105, 120)
+        scene.now = T0 + 200.0
+        await scene.courses.flush()
+        await scene.courses.flush()
+        await scene.tell(T0 - 120, 135)
+        await scene.courses.flush()
+
+    found = play(what).summary()
+    assert found is not None and found.seconds == 75.0
+
+
+def test_the_store_is_not_asked_again_and_again_for_jobs_that_nobody_knows(play: Callable[[Play], Scene]) -> None:
+    async def what(scene: Scene) -> None:
+        await scene.see()
+        for id_ in range(1, 301):
+            await scene.tell(T0, 0, id_=id_)
+        scene.now += 70
+        for _ in range(50):
+            await scene.courses.flush()
+        assert scene.archive.tally.calls == 3, "a hundred at a time, and each once"
+
+    play(what)
 
 
 def test_what_nobody_looked_at_is_a_gap(play: Callable[[Play], Scene]) -> None:

@@ -40,7 +40,8 @@ _BEAT = 5.0  # seconds between looks for what is to be done
 _EVERY = 60.0  # seconds between two writings of a course; longer ones are written less often:
 _SHARE, _SELDOM = 20, 1800.0  # … each time a twentieth is new, or after half an hour
 _AFTER_END = 60.0  # seconds in which a report may come late
-_UNSEEN = 60.0  # seconds until a job that no poll has seen is looked for in the store
+_UNSEEN = 60.0  # seconds until a job that no poll has seen is looked for in the store,
+_AGAIN = 300.0  # … and is again
 _GIVE_UP = 900.0  # … and until nobody can say which one it was
 _HOLE = 300.0  # seconds between two looks, or five times as long as usual, of which nobody knows what was between
 _EARLY = 60  # seconds that a node's clock may be behind the controller's
@@ -80,6 +81,7 @@ class _Unknown(msgspec.Struct):
     """A job of which it is not known yet which one it is, or what the store has of it."""
 
     since: float
+    sought: float  # when it is looked for in the store next
     told: list[_Told] = []
 
 
@@ -163,7 +165,8 @@ class Courses:
     def _wait(self, id_: int, told: _Told) -> None:
         unknown = self._unknown.get(id_)
         if unknown is None:
-            unknown = self._unknown[id_] = _Unknown(self._clock(), [])
+            now = self._clock()
+            unknown = self._unknown[id_] = _Unknown(now, now + _UNSEEN, [])
         unknown.told.append(told)
         self._looks += 1
         while self._looks > _MOST_LOOKS:
@@ -254,19 +257,36 @@ class Courses:
     async def _resolve(self) -> None:
         """Finds out which jobs those are of which it is not known, and what the store has of them."""
         now = self._clock()
-        known, sought = {}, {}
+        known: dict[int, Job] = {}
+        sought: dict[int, _Told] = {}
         for id_, unknown in self._unknown.items():
             job = self._jobs.get(id_)
             if job is not None and _was_there(job, unknown.told[0]):
                 known[id_] = job
-            elif job is not None or now - unknown.since > _UNSEEN:
+            elif now >= unknown.sought and len(sought) < _AT_ONCE:
                 sought[id_] = unknown.told[0]  # one that polls did not see, or that ended long ago
         if known or sought:
             found = await self._archive.call(lambda store: _kept(store, self.cluster, known, sought))
             for id_, (job, kept) in found.items():
                 self._tell_again(id_, job, kept)
+            for id_ in sought.keys() - found.keys():
+                self._seek_later(id_)
         for id_ in [id_ for id_, one in self._unknown.items() if now - one.since > _GIVE_UP]:
             self._give_up(id_)
+
+    def _seek_later(self, id_: int) -> None:
+        """The store does not know it either; the accounting may tell it later."""
+        unknown, job = self._unknown.get(id_), self._jobs.get(id_)
+        if unknown is None:
+            return
+        unknown.sought = self._clock() + _AGAIN
+        if job is not None:
+            # what was told before the job began was told by a wrong clock
+            self._looks -= len(unknown.told)
+            unknown.told = [told for told in unknown.told if _was_there(job, told)]
+            self._looks += len(unknown.told)
+            if not unknown.told:
+                self._give_up(id_)
 
     def _due(self) -> list[_Tracked]:
         now = self._clock()
