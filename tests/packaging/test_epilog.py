@@ -208,6 +208,18 @@ def test_processes_of_others_are_left_and_told_of(node: Node) -> None:
     assert left(groups) == groups
 
 
+def test_what_keeps_the_step_extern_open_is_ended(node: Node) -> None:
+    """It is root's. Another of root's is none of the job's, whatever it is called."""
+    groups = node.leave(1)
+    keeper = node.start(groups, 0, "sleep", "100000000")
+    assert node.run("epilog").returncode == 0
+    assert keeper.wait(10) == -9
+    assert left(node.groups(1)) == []
+    elsewhere = node.start(node.leave(2), 0, "sleep", "100000000")
+    assert node.run("epilog").returncode == 0
+    assert alive(elsewhere)
+
+
 def test_a_process_of_the_user_elsewhere_is_left(node: Node) -> None:
     elsewhere = node.start([])
     node.leave(1)
