@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import subprocess
 import zlib
 
 import pytest
@@ -75,6 +76,16 @@ def test_a_topic_of_a_part_that_was_never_read_says_nothing() -> None:
 def test_the_text_format() -> None:
     page = render(one(3, ("a",)), VIEW, "c", openmetrics=False).plain
     assert page == b'# HELP slurm_x What it is.\n# TYPE slurm_x gauge\nslurm_x{cluster="c",l0="a"} 3\n'
+
+
+def test_a_label_that_is_no_utf_8(promtool: str) -> None:
+    """What cannot be written as it is, is written out, and no reader stumbles over it."""
+    page = render(one(3, ("al\udcefce",)), VIEW, "c", openmetrics=False).plain
+    assert page.endswith(b'slurm_x{cluster="c",l0="al\\\\udcefce"} 3\n')
+    checked = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, b"")
+    ((family,),) = [list(read_text(page.decode()))]
+    assert family.samples[0].labels["l0"] == "al\\udcefce"
 
 
 def test_a_counter_in_both_formats() -> None:

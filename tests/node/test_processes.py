@@ -22,6 +22,7 @@ from slurmscope.node.groups import Missed
 from slurmscope.node.processes import (
     Files,
     Inheritance,
+    Networks,
     Process,
     Reader,
     has_pids_hidden,
@@ -201,7 +202,7 @@ def test_a_process_that_has_ended() -> None:
     assert reader.environ(one.pid, missed) is None
     assert reader.title(one.pid, missed) == ""
     assert reader.owner(one.pid, missed) is None
-    assert reader.network([one.pid], missed) is None
+    assert reader.networks([one.pid], missed) == {}
     assert missed.counts == {}, "that is nobody's fault"
 
 
@@ -226,7 +227,7 @@ def test_a_zombie() -> None:
         assert reader.environ(pids[0], missed) is None
         assert reader.title(pids[0], missed) == ""
         assert reader.owner(pids[0], missed) == os.getuid()
-        assert reader.network([pids[0]], missed) is None
+        assert reader.networks([pids[0]], missed) == {}
 
 
 def test_a_thread_of_the_kernel() -> None:
@@ -417,11 +418,20 @@ assert ctypes.CDLL(None).unshare(0x40000000) == 0
 """
     reader, missed = Reader([]), Missed()
     with child(code) as one, child("") as other:
-        assert reader.network([other.pid, os.getpid()], missed) is None
-        assert reader.network([one.pid], missed) == (0, 0)
-        assert reader.network([other.pid, one.pid, one.pid], missed) == (0, 0)
-        assert reader.network([], missed) is None
+        assert reader.networks([other.pid, os.getpid()], missed) == {}
+        assert list(reader.networks([one.pid], missed).values()) == [(0, 0)]
+        assert list(reader.networks([other.pid, one.pid, one.pid], missed).values()) == [(0, 0)]
+        assert reader.networks([], missed) == {}
         assert missed.counts == {}
+
+
+def test_what_went_through_networks_that_are_gone_is_kept() -> None:
+    networks = Networks()
+    assert networks.total({}) is None
+    assert networks.total({"net:[1]": (10, 1), "net:[2]": (5, 5)}) == (15, 6)
+    assert networks.total({"net:[1]": (12, 1)}) == (17, 6)
+    assert networks.total({"net:[1]": (3, 0)}) == (20, 6)  # another one, of the same number
+    assert networks.total({}) == (20, 6)
 
 
 def test_whether_processes_are_hidden(tmp_path: Path) -> None:

@@ -282,7 +282,9 @@ ENVIRON = {
 
 
 def test_what_slurm_told_a_process() -> None:
-    assert SLURM.told(ENVIRON | {"HOME": "/"}) == Told(3385, "alice", "physics", 1794763676, 4)
+    assert SLURM.told(ENVIRON | {"HOME": "/"}) == Told(3385, frozenset(), "alice", "physics", 1794763676, 4)
+    parts = {"SLURM_JOB_ID_HET_GROUP_0": "3385", "SLURM_JOB_ID_HET_GROUP_1": "3386", "SLURM_JOB_ID_HET_GROUP_2": "x"}
+    assert SLURM.told(ENVIRON | parts).others == {3385, 3386}
     assert SLURM.told({}) == Told()
 
 

@@ -95,7 +95,9 @@ class _Escaped(dict[str, str]):
     def __missing__(self, value: str) -> str:
         if len(self) > 200_000:
             self.clear()
-        found = self[value] = value.translate(_ESCAPES)
+        # what is no UTF-8 is written out before it is escaped: a reader knows no other escapes than these three
+        plain = value.encode("utf-8", "backslashreplace").decode() if not value.isascii() else value
+        found = self[value] = plain.translate(_ESCAPES)
         return found
 
 
@@ -167,8 +169,7 @@ def render(topic: Topic[V], view: V, cluster: str, *, openmetrics: bool) -> Bloc
         head, samples = b"", b""
         if lines := _lines(family, view, cluster):  # a family without samples says nothing
             head = _head(family, openmetrics).encode()
-            # what is in a name may be anything, but a page is UTF-8
-            samples = "".join(lines).encode("utf-8", "backslashreplace")
+            samples = "".join(lines).encode()
             pieces += (head, samples)
         end = start + len(head) + len(samples)
         spans.append((start, start + len(head), end))

@@ -138,7 +138,7 @@ def _without(report: Report, gone: frozenset[tuple[str, int]]) -> Report:
 
 
 def of_settings(settings: Settings) -> Agent:
-    return Agent(settings, mounts(), Slurm(Squeue(settings.slurm)), Gpus())
+    return Agent(settings, mounts(), Slurm(Squeue(settings.slurm, settings.agent.node)), Gpus())
 
 
 async def serve(settings: Settings, announce: Callable[[str], None] = lambda url: None) -> None:

@@ -22,7 +22,7 @@ from slurmscope.node import groups
 from slurmscope.node.groups import Missed
 from slurmscope.node.held import held, use
 from slurmscope.node.mounts import Mounts
-from slurmscope.node.processes import Inheritance, Process, Reader
+from slurmscope.node.processes import Inheritance, Networks, Process, Reader
 from slurmscope.node.scheduler import Found, Scheduler, Told
 
 OTHER = "other"
@@ -41,6 +41,7 @@ class _Job:
         self.environ: dict[str, str] | None = None
         self.tries = 0
         self.used = Inheritance()
+        self.network = Networks()
         self.not_own: set[tuple[int, int]] = set()
         self.scratch: bool | None = None
         self.local: dict[str, groups.Local] = {}  # by folder within the job's
@@ -168,7 +169,7 @@ class Collector:
         files = [one for process in processes.values() if (one := self._reader.files(process, missed)) is not None]
         if files:
             job.scratch = bool(job.scratch) or any(one.scratch for one in files)
-        network = self._reader.network(_one_of_each(pids, processes), missed)
+        network = job.network.total(self._reader.networks(_one_of_each(pids, processes), missed))
         living = [one for one in processes.values() if not one.zombie]
         measure = Measure(
             job=job.job,
@@ -231,8 +232,9 @@ class Collector:
             environ = self._reader.environ(pid, self.missed)
             told = self._scheduler.told(environ) if environ else Told()
             # one that was started with an empty environment, or another's, tells nothing
-            if environ and told.job is not None and job.job in (None, told.job):
-                job.job, job.told = told.job, told
+            known = {told.job, *told.others} if job.job is not None or not told.others else set()
+            if environ and told.job is not None and (job.job in known or (job.job is None and known)):
+                job.job, job.told = told.job if job.job is None else job.job, told
                 job.environ = {name: value for name, value in environ.items() if name.startswith(_KEPT)}
                 return
 

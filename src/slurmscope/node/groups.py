@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import inf
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ _SHORT = 2048
 _NO_LIMIT = 1 << 60  # version 1 writes "none" as the most that fits in pages of an address space
 _LONGEST = 24  # a counter of 64 bits has 20 digits
 _PRESSURE = re.compile(rb"^(some|full) [^\n]*?total=([0-9]{1,20})$", re.MULTILINE)
-_DEVICE = re.compile(rb"([rw])bytes=([0-9]{1,20})(?![0-9])")
+_DEVICE = re.compile(rb"^([0-9]+:[0-9]+) .*?rbytes=([0-9]{1,20}) wbytes=([0-9]{1,20})(?![0-9])", re.MULTILINE)
 # What is gone meanwhile, or was never there, is nobody's fault. Not supported are pressures where they are off, and
 # the processes of a threaded group, which are told in the one above it.
 _GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENOTDIR, errno.EOPNOTSUPP})
@@ -138,12 +139,19 @@ def parse_pressure(text: bytes) -> Pressure | None:
     return Pressure(found[b"some"], found.get(b"full")) if b"some" in found else None
 
 
+@lru_cache(1024)
+def _stacked(device: bytes) -> bool:
+    """Whether a device (`253:0`) lies on others (LVM, md): what goes through it is counted again for those."""
+    try:
+        return bool(os.listdir(f"/sys/dev/block/{device.decode('ascii', 'replace')}/slaves"))  # noqa: PTH208
+    except OSError:
+        return False
+
+
 def parse_io(text: bytes) -> tuple[int, int]:
-    """io.stat of version 2: read and written, over all devices."""
-    sums = {b"r": 0, b"w": 0}
-    for kind, count in _DEVICE.findall(text):
-        sums[kind] += int(count)
-    return sums[b"r"], sums[b"w"]
+    """io.stat of version 2: read and written, over all devices that are not made of others."""
+    told = [(int(read_), int(written)) for device, read_, written in _DEVICE.findall(text) if not _stacked(device)]
+    return sum(one for one, _ in told), sum(one for _, one in told)
 
 
 def parse_blkio(text: bytes) -> tuple[int, int] | None:
@@ -154,7 +162,9 @@ def parse_blkio(text: bytes) -> tuple[int, int] | None:
     sums: dict[bytes, int] = {}
     for line in text.split(b"\n"):
         parts = line.split()
-        if len(parts) == 3 and parts[1] in (b"Read", b"Write") and (number := parse_number(parts[2])) is not None:
+        if len(parts) != 3 or parts[1] not in (b"Read", b"Write") or _stacked(parts[0]):
+            continue
+        if (number := parse_number(parts[2])) is not None:
             sums[parts[1]] = sums.get(parts[1], 0) + number
     return (sums.get(b"Read", 0), sums.get(b"Write", 0)) if sums else None
 

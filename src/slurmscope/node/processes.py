@@ -181,22 +181,16 @@ class Reader:
         found = re.search(rb"^Uid:\s+([0-9]+)", text, re.MULTILINE)
         return int(found[1]) if found else None
 
-    def network(self, pids: Sequence[int], missed: Missed) -> tuple[int, int] | None:
-        """Received and sent in networks that are not this host's; None where all processes share the host's."""
+    def networks(self, pids: Sequence[int], missed: Missed) -> dict[str, tuple[int, int]]:
+        """Received and sent, by network; without this host's own, which all share."""
         own = self._namespace("self")
-        found: dict[str, int] = {}
+        found: dict[str, tuple[int, int]] = {}
         for pid in pids:
             name = self._namespace(str(pid))
-            if name is not None and name != own:
-                found.setdefault(name, pid)
-        if own is None or not found:
-            return None
-        received = sent = 0
-        for pid in found.values():
-            for one in parse_network(read(f"{self._proc}/{pid}/net/dev", missed) or b""):
-                received += one[0]
-                sent += one[1]
-        return received, sent
+            if own is not None and name is not None and name != own and name not in found:
+                told = parse_network(read(f"{self._proc}/{pid}/net/dev", missed) or b"")
+                found[name] = sum(one for one, _ in told), sum(one for _, one in told)
+        return found
 
     def _namespace(self, pid: str) -> str | None:
         try:
@@ -228,6 +222,26 @@ def has_pids_hidden(proc: Path = Path("/proc")) -> bool:
     except OSError:
         return not (proc / "1").exists()
     return False
+
+
+class Networks:
+    """What was received and sent in the networks of a job, those that are gone among them."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, int]] = {}
+        self._past = 0, 0
+
+    def total(self, now: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+        """None as long as it never had one of its own."""
+        for name, (received, sent) in self._last.items():
+            # gone, or another one under the same number
+            if name not in now or now[name][0] < received or now[name][1] < sent:
+                self._past = self._past[0] + received, self._past[1] + sent
+        self._last = dict(now)
+        if not now and self._past == (0, 0):
+            return None
+        sums = [sum(one[at] for one in now.values()) for at in (0, 1)]
+        return self._past[0] + sums[0], self._past[1] + sums[1]
 
 
 class Inheritance:

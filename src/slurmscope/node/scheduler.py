@@ -26,6 +26,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     """What the environment of a job's process says of the job. Its owner can change it: nothing is decided by it."""
 
     job: int | None = None
+    others: frozenset[int] = frozenset()  # jobs of which this may be one as well: all are told the number of the first
     user: str = ""
     account: str = ""
     start_time: int | None = None

@@ -97,8 +97,11 @@ class Slurm:
         return int(found[1]) if found else None
 
     def told(self, environ: Mapping[str, str]) -> Told:
+        # the parts of a heterogeneous job are jobs of their own, and are told the number of the first of them
+        parts = (_number(value) for name, value in environ.items() if name.startswith("SLURM_JOB_ID_HET_GROUP_"))
         return Told(
             _number(environ.get("SLURM_JOB_ID", "")),
+            frozenset(number for number in parts if number is not None),
             environ.get("SLURM_JOB_USER", "")[:_LONGEST],
             environ.get("SLURM_JOB_ACCOUNT", "")[:_LONGEST],
             _number(environ.get("SLURM_JOB_START_TIME", "")),
