@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import time
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from measured.agents import AGENTS, measure, post, report
+from measured.agents import AGENTS, TOKEN, measure, post, report
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from served import Served, serving
 
 from slurmscope.measure import Gpu, GpuUse, Program
+from slurmscope.node.post import Poster
+from slurmscope.settings import Agent
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,26 @@ def test_a_node_that_is_not_heard_of_any_more_is_not_shown(served: Served) -> No
             return
         time.sleep(0.1)
     raise AssertionError("it is still shown")
+
+
+def test_what_the_agent_itself_sends_is_taken(served: Served, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    now = time.time()
+    told = [report("posted", now - 100 + at, measure(1, at)) for at in range(100)]
+
+    async def send() -> int:
+        poster = Poster(Agent(serve_url=f"http://127.0.0.1:{served.port}", serve_token_file=str(token)))
+        await poster.take(told)
+        await poster.close()  # which sends what there is
+        return poster.tally.sent
+
+    assert asyncio.run(send()) == 100
+    assert (
+        'slurm_job_cpu_seconds_total{cluster="lab24",jobid="1",user="somebody",account="else",node="posted"} 198.0'
+        in (served.get("/metrics/jobs")[2].decode())
+    )
 
 
 def test_without_the_right_token_nothing_is_taken(served: Served) -> None:
