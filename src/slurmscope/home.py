@@ -21,9 +21,13 @@ _PROFILES = {
 }
 
 
-def home(issue: Issue) -> str:
+_MEASURED = {"jobs": "what jobs use, as agents on their nodes measured it"}
+
+
+def home(issue: Issue, *, measured: bool = False) -> str:
     editions = issue.editions
-    links = "".join(f'<li><a href="metrics/{name}">/metrics/{name}</a> {told}' for name, told in _PROFILES.items())
+    pages = _PROFILES | _MEASURED if measured else _PROFILES
+    links = "".join(f'<li><a href="metrics/{name}">/metrics/{name}</a> {told}' for name, told in pages.items())
     served = _SERVED.format(links=links)
     if len(editions) == 1:
         title = _name(editions[0])

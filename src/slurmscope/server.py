@@ -188,7 +188,8 @@ class App:
     async def _guarded(self, path: str, headers: dict[str, str]) -> Answer:
         """What tells of people, and so is only for those who are let in."""
         if path == "/":
-            return Answer(200, home(self._book.issue).encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+            page = home(self._book.issue, measured=bool(self._pages))
+            return Answer(200, page.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         openmetrics = wants_openmetrics(headers.get("accept", ""))
         gzip = accepts_gzip(headers.get("accept-encoding", ""))
         profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")

@@ -204,6 +204,7 @@ def test_what_is_measured_is_posted(tmp_path: Path) -> None:
         made.work("job_51/step_0/user/task_0", told(51))
         with running(tmp_path / "agent", settings) as agent:
             until(lambda: jobs(served.get("/metrics/jobs")[2].decode()) == {"51"})
+            assert b'<a href="metrics/jobs">' in served.get("/")[2]
             until(lambda: 'slurm_agent_sink_up{cluster="",node=' in agent.get()[2])
             line = [str(SLURMSCOPE), "agent", "--check", "--json", "--config", str(tmp_path / "agent/agent.toml")]
             done = subprocess.run(line, capture_output=True, text=True, check=False)

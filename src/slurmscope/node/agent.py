@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import signal
 import socket
 import time
@@ -87,7 +88,9 @@ class Agent:
             due = last + self._interval
             try:
                 if time.monotonic() >= due:
-                    last = time.monotonic()
+                    # agents that were all started at once must not all look, and send, in the same second
+                    shift = random.uniform(0, self._interval) if self._looks == 0 else 0.0  # noqa: S311 - no secret
+                    last = time.monotonic() - shift
                     await self.look()
                 else:
                     change = await compute(self._collector.change)
