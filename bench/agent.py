@@ -103,6 +103,7 @@ def look(where: Mounts) -> tuple[float, float, int]:
         begun = time.process_time()
         reports = collector.collect()
         spent.append(time.process_time() - begun)
+    collector.close()
     seen = sum(job.processes for report in reports if report.node == NODE for job in report.jobs)
     return spent[0], sorted(spent[1:])[len(spent) // 2], seen
 

@@ -316,6 +316,7 @@ def test_a_storm_of_processes_for_ten_thousand_looks() -> None:
     with groups(where, SCOPE) as made:
         for task in range(2):
             made.start(f"job_7/step_0/user/task_{task}", [sys.executable, "-c", _STORM], env=told(7))
+        before = len(list(Path("/proc/self/fd").iterdir()))
         looking = collector(where)
         while only(looking).job != 7:
             pass
@@ -332,7 +333,9 @@ def test_a_storm_of_processes_for_ten_thousand_looks() -> None:
         assert seen > 100 and _forks() - forks > 5000  # it was looked at in the midst of it
         assert "error" not in looking.missed.counts
         descriptors, memory = zip(*sizes, strict=True)
-        assert len(set(descriptors)) == 1
+        assert max(descriptors) - min(descriptors) <= 4  # of the storm's own processes, which come and go
+        looking.close()
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
         assert memory[-1] - memory[0] < 2 << 20
 
 

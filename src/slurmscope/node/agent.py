@@ -80,6 +80,10 @@ class Agent:
         await self._tell(reports)
         await self._ask()
 
+    async def close(self) -> None:
+        await self._gpus.close()
+        self._collector.close()
+
     async def run(self) -> None:
         """Looks until it is cancelled: at each interval, and sooner when a job has come; those that have gone are
         forgotten at once."""
@@ -182,7 +186,7 @@ async def serve(settings: Settings, announce: Callable[[str], None] = lambda url
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(one.close() for one in closing), return_exceptions=True)
+        await asyncio.gather(*(one.close() for one in (*closing, agent)), return_exceptions=True)
         log.info("stopped")
     for result in results:
         if isinstance(result, Exception):

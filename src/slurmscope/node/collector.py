@@ -88,6 +88,9 @@ class Collector:
         self._users: dict[int, str] = {}
         self._cpu_count = os.cpu_count() or 0
 
+    def close(self) -> None:
+        self._reader.close()
+
     def change(self) -> Change:
         """What has come and gone since the last look; cheap, for it is asked often."""
         found = {one.key for one in self._scheduler.find(self._mounts)}

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from slurmscope.node.groups import Missed, parse_number, read
+from slurmscope.node.handles import Handles
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = resource.getpagesize()
@@ -85,6 +86,7 @@ class Reader:
         self._scratch = re.compile("|".join(fnmatch.translate(pattern) for pattern in scratch)) if scratch else None
         self._files: dict[tuple[int, int], Files] = {}
         self._seen: set[tuple[int, int]] = set()
+        self._handles = Handles()
 
     def begin(self) -> None:
         self._seen = set()
@@ -93,19 +95,23 @@ class Reader:
         """Forgets processes that were not looked at since the beginning."""
         if len(self._files) > len(self._seen):
             self._files = {key: files for key, files in self._files.items() if key in self._seen}
+        self._handles.end()
+
+    def close(self) -> None:
+        self._handles.close()
 
     def exists(self, pid: int) -> bool:
         return os.path.exists(f"{self._proc}/{pid}/stat")  # noqa: PTH110 - this is asked often
 
     def process(self, pid: int, missed: Missed) -> Process | None:
         """None: it has ended."""
-        text = read(f"{self._proc}/{pid}/stat", missed)
+        text = self._handles.read(f"{self._proc}/{pid}/stat", missed)
         parsed = parse_stat(text) if text else None
         if parsed is None:
             return None
         name, rest = parsed
         user, system, reaped_user, reaped_system = (int(one) for one in rest[11:15])
-        text = read(f"{self._proc}/{pid}/io", missed)
+        text = self._handles.read(f"{self._proc}/{pid}/io", missed)
         io = parse_io(text) if text else None
         return Process(
             pid,
