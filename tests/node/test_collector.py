@@ -29,12 +29,12 @@ SCOPE = "system.slice/testnode_slurmstepd.scope"
 
 
 def collector(where: Mounts, scheduler: Scheduler | None = None, **more: object) -> Collector:
-    return Collector(where, scheduler or Slurm(), cluster="alpha", node="n1", scratch=("*/scratch/*",), **more)  # type: ignore[arg-type]
+    return Collector(where, scheduler or Slurm(), cluster="alpha", node="host1", scratch=("*/scratch/*",), **more)  # type: ignore[arg-type]
 
 
 def look(looking: Collector) -> Report:
     """The report of the test's own node: a lab on this host may have jobs as well."""
-    (report,) = [one for one in looking.collect() if one.node in ("testnode", "n1")]
+    (report,) = [one for one in looking.collect() if one.node in ("testnode", "host1")]
     return report
 
 
@@ -216,7 +216,7 @@ def test_a_part_of_a_heterogeneous_job() -> None:
 
 def test_nothing_at_all() -> None:
     report = look(collector(Mounts({})))
-    assert (report.node, report.jobs) == ("n1", ())
+    assert (report.node, report.jobs) == ("host1", ())
 
 
 def test_programs_beyond_the_most_are_one() -> None:
@@ -264,7 +264,7 @@ def test_another_scheduler() -> None:
         made.work("batch-9.scope", {"BATCH_ID": "9"}, children=2)
         report = look(collector(where, Toy()))
         (job,) = report.jobs
-        assert (job.job, job.account, job.processes, report.node) == (9, "bio", 3, "n1")
+        assert (job.job, job.account, job.processes, report.node) == (9, "bio", 3, "host1")
 
 
 _AS_NOBODY = """
