@@ -21,7 +21,7 @@ check: setup  ## ruff and mypy --strict
 	$(VENV)/bin/mypy
 
 test: check  ## every test that can run here, a real Slurm among them; says what could not run and why
-	$(PYTHON) -m pytest -rs
+	@tools/test
 
 test-matrix: setup  ## the tests against a real Slurm 22.05, 24.11 and 26.05
 	SLURMSCOPE_LAB_GENERATIONS=$${SLURMSCOPE_LAB_GENERATIONS:-all} $(PYTHON) -m pytest -rs tests/lab
