@@ -32,9 +32,9 @@ def collector(where: Mounts, scheduler: Scheduler | None = None, **more: object)
     return Collector(where, scheduler or Slurm(), cluster="alpha", node="host1", scratch=("*/scratch/*",), **more)  # type: ignore[arg-type]
 
 
-def look(looking: Collector) -> Report:
-    """The report of the test's own node: a lab on this host may have jobs as well."""
-    (report,) = [one for one in looking.collect() if one.node in ("testnode", "host1")]
+def look(looking: Collector, node: str = "testnode") -> Report:
+    """The report of the test's own node: others may have jobs on this host as well."""
+    (report,) = [one for one in looking.collect() if one.node == node]
     return report
 
 
@@ -112,8 +112,7 @@ def test_a_sluid_that_only_slurmctld_tells() -> None:
         made.start("sFV1M7EWC9FF02/step_0/user/task_0", ["sleep", "1000"], env={})
         looking = collector(where, scheduler)
         for _ in range(3):
-            report = look(looking)
-            assert report.jobs == ()
+            assert all(one.node != "testnode" for one in looking.collect())
         looking.learn(asyncio.run(scheduler.ask(looking.unknown)))
         assert asked == [["sFV1M7EWC9FF02"]]
         found = only(looking)
@@ -157,7 +156,7 @@ def test_version_2_with_its_controllers_recorded(tmp_path: Path) -> None:
             path.write_text(text)
             if path.name == "cgroup.procs":
                 path.write_text(f"{process.pid}\n" if "task_0" in name else "")
-        found = only(collector(Mounts({V2: str(tmp_path)})))
+        (found,) = look(collector(Mounts({V2: str(tmp_path)})), "host1").jobs
         process.kill()
     assert (found.job, found.cpus, found.processes, found.limit) == (201, 2, 1, 512 << 20)
     assert (found.cpu_seconds, found.user_seconds, found.system_seconds) == (2.27935, 1.976174, 0.303176)
@@ -189,8 +188,9 @@ def test_jobs_that_end_and_what_is_left_of_them() -> None:
         made.make("job_3/step_0/user/task_0")  # left over
         looking = collector(where)
         report = look(looking)
-        assert sorted(job.job for job in report.jobs) == [1, 2] and looking.leftovers == 1
-        assert looking.change().gone == frozenset() and not looking.change().came
+        leftovers = looking.leftovers
+        assert sorted(job.job for job in report.jobs) == [1, 2] and leftovers >= 1
+        assert ("testnode", 2) not in looking.change().gone
         ends.kill()
         ends.wait()
         # the folder stays, as it does when nobody clears it
@@ -199,7 +199,7 @@ def test_jobs_that_end_and_what_is_left_of_them() -> None:
         made.work("job_4/step_0/user/task_0", told(4))
         assert looking.change().came
         report = look(looking)
-        assert sorted(job.job for job in report.jobs) == [2, 4] and looking.leftovers == 2
+        assert sorted(job.job for job in report.jobs) == [2, 4] and looking.leftovers == leftovers + 1
 
 
 def test_a_part_of_a_heterogeneous_job() -> None:
@@ -215,7 +215,7 @@ def test_a_part_of_a_heterogeneous_job() -> None:
 
 
 def test_nothing_at_all() -> None:
-    report = look(collector(Mounts({})))
+    report = look(collector(Mounts({})), "host1")
     assert (report.node, report.jobs) == ("host1", ())
 
 
@@ -262,7 +262,7 @@ def test_another_scheduler() -> None:
     with groups(where, "batch.slice") as made:
         made.daemon("batch-9.scope", "toyd: 9")
         made.work("batch-9.scope", {"BATCH_ID": "9"}, children=2)
-        report = look(collector(where, Toy()))
+        report = look(collector(where, Toy()), "host1")
         (job,) = report.jobs
         assert (job.job, job.account, job.processes, report.node) == (9, "bio", 3, "host1")
 

@@ -110,9 +110,11 @@ def test_prefix_of_two_uuids_names_neither() -> None:
     assert indices(held(twins, {"CUDA_VISIBLE_DEVICES": "GPU-abc2"}, None, [])) == [1]
 
 
-def test_indices_of_cuda_are_believed_only_where_no_cgroup_changes_them() -> None:
+def test_indices_of_cuda_tell_nothing() -> None:
+    """They count the GPUs that the cgroup leaves, and Slurm's cgroup does not say that it leaves some out: it allows
+    all, and then denies."""
     environ = {"CUDA_VISIBLE_DEVICES": "1,2"}
-    assert indices(held(FOUR, environ, UNCONSTRAINED, [])) == [1, 2]
+    assert held(FOUR, environ, UNCONSTRAINED, []) is None
     assert held(FOUR, environ, None, []) is None
     assert indices(held(FOUR, environ, "c 195:0 rwm\nc 195:3 rwm\n", [])) == [0, 3]
 

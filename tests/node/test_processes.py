@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -308,6 +309,26 @@ def test_another_process_with_the_same_number_is_looked_at_anew() -> None:
         assert first is not None
         assert first == second
         assert first is not second
+
+
+def test_devices_of_a_chroot_are_no_files(tmp_path: Path) -> None:
+    """As in containers: their /dev is somewhere else on this host."""
+    if os.geteuid() != 0:
+        pytest.skip("to change the root needs root")
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "scratch").mkdir()
+    os.mknod(tmp_path / "dev/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    code = f"""
+import os
+os.chroot({str(tmp_path)!r})
+os.chdir("/")
+kept = [open("/dev/null"), open("/scratch/data", "w")]
+"""
+    with child(code, stderr=subprocess.DEVNULL) as one:
+        process = Reader([]).process(one.pid, Missed())
+        assert process is not None
+        found = Reader(["/scratch/*"]).files(process, Missed())
+        assert found is not None and found.files == 1 and found.scratch
 
 
 def test_descriptors_that_are_closed_to_us(tmp_path: Path) -> None:

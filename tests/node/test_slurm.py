@@ -155,6 +155,12 @@ def test_folders_of_version_2_that_are_others(name: str, tmp_path: Path) -> None
     assert SLURM.find(v2(tmp_path, name)) == []
 
 
+def test_another_slice_of_version_2(tmp_path: Path) -> None:
+    """CgroupSlice, from 26.05 on."""
+    (found,) = SLURM.find(v2(tmp_path, "hpc.slice/slurmstepd.scope/job_9"))
+    assert found.job == 9
+
+
 def test_links_and_files_are_not_followed(tmp_path: Path) -> None:
     folders(tmp_path / "elsewhere", "job_1", "uid_1/job_1", SLUID)
     mounts = v2(tmp_path / "two", "system.slice/slurmstepd.scope/job_2")

@@ -49,12 +49,7 @@ def held(
             return _together(usable, chosen, used)
     if named is not None:
         return _together(usable, named, used)
-    if devices is not None and _unconstrained(devices):
-        visible = next((found for key in _VISIBLE if (found := parsed(told.get(key, ""))) is not None), None)
-        chosen = None if visible is None else _numbered(usable, visible, files=False)
-        if chosen is not None:
-            return _together(usable, chosen, used)
-    elif allowed is not None and not any(gpu.instance is not None for gpu in allowed):
+    if allowed is not None and not any(gpu.instance is not None for gpu in allowed):
         return _together(usable, allowed, used)  # the files of a GPU do not tell which of its instances
     if used:
         return tuple(used)

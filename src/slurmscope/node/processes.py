@@ -140,7 +140,7 @@ class Reader:
                 before.looks += 1
                 self._seen.add(key)
                 return before
-        found = self._look(folder, missed)
+        found = self._look(process.pid, missed)
         if found is not None:
             # so that they do not all come due at the same look
             found.looks = process.pid % _LOOK_AGAIN if before is None else 0
@@ -148,9 +148,11 @@ class Reader:
             self._seen.add(key)
         return found
 
-    def _look(self, folder: str, missed: Missed) -> Files | None:
+    def _look(self, pid: int, missed: Missed) -> Files | None:
+        folder = f"{self._proc}/{pid}/fd"
         try:
             names = os.listdir(folder)  # noqa: PTH208 - no need for paths
+            root = os.readlink(f"{self._proc}/{pid}/root").rstrip("/")  # noqa: PTH115
         except PermissionError:
             missed.add("permission")
             return None
@@ -162,6 +164,7 @@ class Reader:
                 target = os.readlink(f"{folder}/{name}")  # noqa: PTH115 - no need for paths
             except OSError:
                 continue  # closed meanwhile
+            target = target.removeprefix(root)  # in a chroot, as its processes see it
             if target.startswith("/") and not target.startswith(_NO_FILES):
                 files += 1
                 if not scratch and self._scratch is not None:

@@ -73,7 +73,9 @@ class Slurm:
                         yield Found(key, int(job[1]), {controller: folder.path}, named[1] or "", int(uid[1]))
 
     def _find_v2(self, tree: str) -> Iterator[Found]:
-        for above in (tree, os.path.join(tree, "system.slice")):  # noqa: PTH118 - this runs often, and paths are slow
+        # system.slice, unless CgroupSlice names another; what is in user.slice is users' own
+        slices = (one.path for one in _folders(tree) if one.name.endswith(".slice") and one.name != "user.slice")
+        for above in (tree, *slices):
             for scope in _folders(above):
                 if not (named := _SCOPE.fullmatch(scope.name)):
                     continue
