@@ -78,7 +78,7 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def serving(taker: Taker) -> AsyncIterator[Callable[[], Coroutine[None, None, Client]]]:
-    app = App(Book([Pages()]), Guard({}, []), {"/take": taker})
+    app = App(Book([Pages()]), Guard({}, []), {"/take": taker, "/other": Taker()})
     config = uvicorn.Config(app, http=connection.Connection, lifespan="off", log_config=None, port=0)
     running = uvicorn.Server(config)
     task = asyncio.create_task(running.serve())
@@ -244,14 +244,18 @@ def test_get_tells_about_it_and_other_methods_are_none() -> None:
             await client.send(f"{method} /take HTTP/1.1\r\nHost: x\r\n\r\n")
             status, headers, _ = await client.answer()
             assert (status, headers["allow"]) == (405, "GET, POST")
-        for elsewhere in ("/take/", "/taken", "/healthz"):
+        for elsewhere, status in (("/take/", 404), ("/taken", 404), ("/trace", 404), ("/healthz", 405), ("/", 405)):
             await client.send(f"POST {elsewhere} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-            assert (await client.answer())[0] == 405
+            found, _, said = await client.answer()
+            assert found == status
+            assert {"/taken": "sent to /take", "/trace": "trace.enabled"}.get(elsewhere, "") in said
 
     talk(what)
 
 
-def test_sixteen_bodies_are_in_hand_at_a_time_and_the_others_wait() -> None:
+def test_so_many_bodies_are_in_hand_at_a_time_and_the_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_IN_HAND", 16 * MOST)
+
     async def what(taker: Taker, connect: Connect) -> None:
         taker.gate.clear()
         clients = [await connect() for _ in range(40)]
@@ -268,7 +272,24 @@ def test_sixteen_bodies_are_in_hand_at_a_time_and_the_others_wait() -> None:
     talk(what)
 
 
-def test_a_body_that_is_cut_off_is_not_taken_and_leaves_room() -> None:
+def test_who_sends_to_one_address_keeps_nobody_waiting_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_IN_HAND", MOST)
+
+    async def what(taker: Taker, connect: Connect) -> None:
+        slow = await connect()
+        await slow.send(HEAD + "Content-Length: 50\r\n\r\nhalf")
+        await asyncio.sleep(0.1)
+        client = await connect()
+        await client.send(HEAD.replace("/take", "/other") + "Content-Length: 2\r\n\r\nok")
+        assert (await asyncio.wait_for(client.answer(), 2))[0] == 200
+        slow.close()
+
+    talk(what)
+
+
+def test_a_body_that_is_cut_off_is_not_taken_and_leaves_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_IN_HAND", 16 * MOST)
+
     async def what(taker: Taker, connect: Connect) -> None:
         for _ in range(20):  # more than are read at a time
             client = await connect()

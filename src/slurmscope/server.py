@@ -72,8 +72,15 @@ class _TooLongError(Exception):
 
 
 _BODY_SECONDS = 10.0
-_BODIES = 16  # read at a time: this many times `most_bytes` is the memory that senders can take
+_MOST_IN_HAND = (
+    64 << 20
+)  # bytes of bodies that are read, or looked at, of one receiver: so much memory can senders take
 _CLOSE = (b"connection", b"close")
+# Said where nobody receives at the address that others know by default.
+_OFF = {
+    "/trace": "tracing is off here, or at another address: trace.enabled, trace.path",
+    "/agent": "reports of agents are not taken here: agents.enabled",
+}
 
 
 def _too_long(receiver: Receiver) -> Answer:
@@ -111,7 +118,10 @@ class App:
         self._guard = guard
         self._receivers = receivers or {}
         self._pages = pages or {}
-        self._bodies = asyncio.Semaphore(_BODIES)
+        # each has its own, so that who sends to one address keeps nobody waiting at another
+        self._bodies = {
+            path: asyncio.Semaphore(max(1, _MOST_IN_HAND // one.most_bytes)) for path, one in self._receivers.items()
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -162,7 +172,7 @@ class App:
             answer.headers.append(_CLOSE)
             return answer
         try:
-            async with self._bodies:
+            async with self._bodies[scope["path"]]:
                 return await receiver.take(headers, await _body(receive, receiver.most_bytes))
         except _TooLongError:
             answer = _too_long(receiver)
@@ -174,6 +184,8 @@ class App:
     async def _answer(self, scope: Scope) -> Answer:
         path: str = scope["path"]
         if scope["method"] not in ("GET", "HEAD"):
+            if not self._is_page(path):
+                return plain(404, self._nothing_taken(path))
             return plain(405, "only GET", [(b"allow", b"GET, HEAD")])
         if path == "/healthz":
             return plain(200, "ok")
@@ -184,6 +196,17 @@ class App:
             challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
             return plain(401, "a name and password or a token is needed", challenge)
         return await self._guarded(path, headers)
+
+    def _is_page(self, path: str) -> bool:
+        profiles = {f"/metrics/{name}" for name in catalogue.PROFILES}
+        return path in {"/", "/metrics", "/healthz", "/readyz"} | profiles | self._pages.keys()
+
+    def _nothing_taken(self, path: str) -> str:
+        """For who sends something to an address that takes nothing; most often that is not turned on."""
+        if path in _OFF:
+            return _OFF[path]
+        there = ", ".join(self._receivers)
+        return f"nothing is taken here; {f'things are sent to {there}' if there else 'nor anywhere else'}"
 
     async def _guarded(self, path: str, headers: dict[str, str]) -> Answer:
         """What tells of people, and so is only for those who are let in."""

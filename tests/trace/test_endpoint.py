@@ -111,7 +111,8 @@ def test_a_job_that_tells_of_itself_is_on_the_page_beside_what_it_was_given(tmp_
 def test_nothing_is_taken_or_shown_where_it_is_not_enabled(tmp_path: Path) -> None:
     with serving(tmp_path, FAST) as served:
         served.wait()
-        assert post(served, sample())[0] == 405
+        status, _, told = post(served, sample())
+        assert status == 404 and b"trace.enabled" in told
         assert served.get("/trace")[0] == 404
         assert not re.search("slurm_(proc|trace)_", page(served))
 
@@ -148,7 +149,7 @@ def test_the_path_may_be_another(tmp_path: Path) -> None:
     with serving(tmp_path, f'{OPEN}path = "/jobs/tell"\n') as served:
         served.wait()
         assert post(served, sample(), "/jobs/tell")[0] == 200
-        assert post(served, sample(), "/trace")[0] == 405
+        assert post(served, sample(), "/trace")[0] == 404
 
 
 def test_promtool_has_nothing_to_say(served: Served, promtool: str) -> None:
@@ -247,6 +248,13 @@ def test_what_munge_does_not_prove_is_not_taken(signed: Served, munged: Munged) 
     status, _, told = post(signed, body, **credential(munged, body))
     assert (status, told) == (403, f"job 2 is not {ME}'s\n".encode())
     assert 'jobid="2"' not in page(signed) and " 77\n" not in page(signed)
+
+
+def test_who_signs_with_nonsense_gets_no_body_read(signed: Served) -> None:
+    """It is answered before the body comes, which never does."""
+    with socket.create_connection(("127.0.0.1", signed.port), timeout=5) as client:
+        client.sendall(b"POST /trace HTTP/1.1\r\nHost: x\r\nAuthorization: Munge x\r\nContent-Length: 100\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 401")
 
 
 def test_the_wrapper_signs_with_munge(signed: Served, munged: Munged) -> None:

@@ -17,6 +17,7 @@ from slurmscope.metrics.jobs import gpu_name
 MOST_BYTES = 4 << 20
 """Of a body, as it comes."""
 _MOST_RAW = 32 << 20  # … once it is unpacked
+_QUICK, _QUICK_RAW = 16 << 10, 64 << 10  # the same of one that takes less time than to hand it to another thread
 _MOST_OBJECTS, _MOST_ITEMS = 200_000, 2_000_000  # in a body: what is decoded takes more memory than its text
 _MOST_REPORTS = 64
 _MOST_JOBS = 10_000  # of a report
@@ -39,9 +40,27 @@ class WrongBody(Exception):
 _decode = msgspec.json.Decoder(list[Report] | Report).decode
 
 
+def quick(body: bytes, encoding: str, now: float) -> list[Report] | None:
+    """As `reports`, if that takes but a moment. A few bytes of gzip may be many once they are unpacked."""
+    if len(body) > _QUICK:
+        return None
+    if encoding.strip().lower() == "gzip":
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            raw = unpacker.decompress(body, _QUICK_RAW)
+        except zlib.error:
+            raw = b""
+        # whatever is wrong with it, `reports` says what
+        return _reports(raw, now) if unpacker.eof and not unpacker.unused_data else None
+    return reports(body, encoding, now)
+
+
 def reports(body: bytes, encoding: str, now: float) -> list[Report]:
     """The reports of a body, oldest first. Raises WrongBody."""
-    raw = _unpacked(body, encoding)
+    return _reports(_unpacked(body, encoding), now)
+
+
+def _reports(raw: bytes, now: float) -> list[Report]:
     if raw.count(b"{") > _MOST_OBJECTS or raw.count(b",") > _MOST_ITEMS:
         raise WrongBody("the body: too many things are in it; send fewer reports at a time")
     try:

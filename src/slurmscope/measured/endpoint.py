@@ -21,7 +21,6 @@ from slurmscope.server import Answer, plain
 from slurmscope.worker import compute
 
 PATH = "/agent"
-_SMALL = 16 << 10  # bytes of a body that are read at once: to hand them to the worker would take longer
 # Thousands of agents that keep their connections would take those of the scrapers.
 _CLOSE = (b"connection", b"close")
 
@@ -64,9 +63,8 @@ class AgentReceiver:
     async def take(self, headers: Mapping[str, str], body: bytes) -> Answer:
         encoding = headers.get("content-encoding", "")
         try:
-            if len(body) <= _SMALL:
-                found = bodies.reports(body, encoding, self._clock())
-            else:
+            found = bodies.quick(body, encoding, self._clock())
+            if found is None:
                 found = await compute(bodies.reports, body, encoding, self._clock())
             clusters = [one for one in self._clusters() if one.cluster]
             if not clusters:

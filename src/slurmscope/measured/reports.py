@@ -34,16 +34,24 @@ class Reports:
         before = self._newest.get(key)
         if (before is not None and before.time >= report.time) or report.time < self._clock() - KEEP_SECONDS:
             return
-        if before is None and self._full(len(report.jobs)):
+        if not self._has_room(report):
             self._forget()
-            if self._full(len(report.jobs)):
+            if not self._has_room(report):
                 raise NoRoom(f"{len(self._newest)} nodes with {self._jobs} jobs report already, which is the most")
-        self._jobs += len(report.jobs) - (len(before.jobs) if before is not None else 0)
+        self._jobs += self._more(report)
         self._newest[key] = report
         self.version += 1
 
-    def _full(self, jobs: int) -> bool:
-        return len(self._newest) >= _MOST_NODES or self._jobs + jobs > _MOST_JOBS
+    def _more(self, report: Report) -> int:
+        """Jobs, beyond those that the same node told of before."""
+        before = self._newest.get((report.cluster, report.node))
+        return len(report.jobs) - (len(before.jobs) if before is not None else 0)
+
+    def _has_room(self, report: Report) -> bool:
+        more = self._more(report)
+        if more > 0 and self._jobs + more > _MOST_JOBS:
+            return False
+        return (report.cluster, report.node) in self._newest or len(self._newest) < _MOST_NODES
 
     def _forget(self) -> None:
         oldest = self._clock() - KEEP_SECONDS

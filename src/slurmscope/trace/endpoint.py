@@ -13,7 +13,7 @@ from slurmscope.auth import Guard
 from slurmscope.server import Answer, Headers, plain
 from slurmscope.settings import Trace
 from slurmscope.trace import body
-from slurmscope.trace.munge import Munge, NoMunge, NotProven
+from slurmscope.trace.munge import Munge, NoMunge, NotProven, is_credential
 from slurmscope.trace.traces import Full, NotTheirs, Proven, Traces
 
 _JSON = "application/json"
@@ -38,18 +38,19 @@ class TraceEndpoint:
 
     async def refusal(self, headers: Mapping[str, str]) -> Answer | None:
         kind = headers.get("content-type", _JSON).partition(";")[0].strip().lower()
-        if not self._may_send(headers.get("authorization", "")):
+        authorization = headers.get("authorization", "")
+        credential = _credential(authorization) if self._settings.munge else None
+        if credential is not None and not is_credential(credential):
+            return self._refused("munge", 401, "munge: that is no credential of munge's", self._challenge)
+        if credential is None and not self._may_send(authorization):
             return self._refused("token", 401, self._cure, self._challenge)
         if kind != _JSON:
             return self._refused("media", 415, f"content-type: expected {_JSON}")
         return None
 
     def _may_send(self, authorization: str) -> bool:
-        if self._settings.munge:
-            if _credential(authorization) is not None:
-                return True  # it can be looked at when the body is there
-            if not self._settings.tokens:
-                return False
+        if self._settings.munge and not self._settings.tokens:
+            return False
         return self._guard.allows(authorization)
 
     @property

@@ -30,6 +30,11 @@ class NoMunge(Exception):
     """Nobody can be asked; the message says what to do."""
 
 
+def is_credential(text: str) -> bool:
+    """Whether it has the form of one. What it is worth, only munge can tell."""
+    return _CREDENTIAL.fullmatch(text) is not None
+
+
 class Munge:
     """Asks `unmunge`, a few at a time, each for a limited time."""
 
@@ -38,8 +43,6 @@ class Munge:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def signer(self, credential: str, body: bytes) -> Proven:
-        if _CREDENTIAL.fullmatch(credential) is None:
-            raise NotProven("that is no credential of munge's")
         text = await self._asked(credential)
         head, _, payload = text.partition("\n\n")
         if payload != SIGNED + hashlib.sha256(body).hexdigest():
