@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from slurmscope import course as courses
-from slurmscope.course import AGENT, AMOUNTS, MIB, MOST, PROMETHEUS, STEP, TRACE, Course, Sample, add, between, copied
+from slurmscope.course import AGENT, AMOUNTS, MIB, MOST, PROMETHEUS, STEP, TRACE, Course, Sample, add, between
 from slurmscope.measure import GpuUse, Measure, Program
+from slurmscope.spans import joined
 from slurmscope.summary import moments
 
 T0 = 1_700_000_010  # the beginning of a bucket
@@ -101,6 +101,9 @@ def test_the_order_of_nodes_does_not_matter(samples: list[Sample], chance: Any) 
         mixed.append(queues[chance.choice([node for node in NODES if queues[node]])].pop(0))
     one, other = course_of(*samples), course_of(*mixed)
     assert (one.start, one.step, one.length) == (other.start, other.step, other.length)
+    # how the time in which some node told is cut into pieces depends on who was first, and each is rounded
+    walls = [sum(course.amounts.pop("wall")) for course in (one, other)]
+    assert abs(walls[0] - walls[1]) <= 2 * len(samples)
     assert one.nodes == other.nodes and sums(one) == sums(other)
     if one.step == STEP:
         assert one.amounts == other.amounts
@@ -109,7 +112,7 @@ def test_the_order_of_nodes_does_not_matter(samples: list[Sample], chance: Any) 
 @given(told(), st.data())
 def test_what_was_told_adds_nothing(samples: list[Sample], data: st.DataObject) -> None:
     course = course_of(*samples)
-    before = copied(course)
+    before = deepcopy(course)
     for one in data.draw(st.lists(st.sampled_from(samples), max_size=9)):
         add(course, one)
     assert course == before
@@ -170,7 +173,7 @@ def test_the_agent_wins_over_what_a_job_tells_of_itself() -> None:
     add(course, sample(15, 45, cpu_seconds=60.0))
     assert course.nodes["n1"].source == AGENT
     assert course.nodes["n1"].cpu == 30_000 + 30_000, "what was traced before is counted, the rest is the agent's"
-    before = copied(course)
+    before = deepcopy(course)
     add(course, sample(45, 60, source=TRACE, part="a", cpu_seconds=15.0))
     assert course == before
     add(course, sample(45, 60, "n2", source=TRACE, cpu_seconds=15.0))
@@ -232,7 +235,7 @@ def test_nodes_beyond_the_most_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_clock_that_jumped_far_adds_nothing() -> None:
     course = course_of(sample(0, 15, cpu_seconds=15.0))
-    before = copied(course)
+    before = deepcopy(course)
     for start, end in ((500 * DAY, 500 * DAY + 15), (15, 500 * DAY), (-500 * DAY, 30), (30, 30), (30, 15)):
         add(course, sample(start, end, cpu_seconds=1.0))
         add(course, sample(start, end, "n2", cpu_seconds=1.0))
@@ -355,10 +358,39 @@ def test_peaks_are_those_of_one_sample_and_states_the_last() -> None:
     assert node.covered == 45_000
 
 
-def test_a_copy_stays_as_it_is() -> None:
-    gpu = GpuUse(uuid="g", index=0, utilization=1.0)
-    course = course_of(sample(0, 15, cpu_seconds=1.0, gpus=(gpu,), programs=(("a", 1),)))
-    copy, whole = copied(course), msgspec.msgpack.encode(course)
-    add(course, sample(15, 30, cpu_seconds=1.0, gpus=(replace(gpu, utilization=0.5),), programs=(("b", 1),)))
-    assert msgspec.msgpack.encode(copy) == whole
-    assert course != copy
+@given(told())
+def test_the_time_in_which_some_node_told_is_that_of_all_of_them_together(samples: list[Sample]) -> None:
+    course = course_of(*samples)
+    together = joined([], *((one.start, one.end) for one in samples))
+    assert abs(sum(course.amounts["wall"]) - sum(end - start for start, end in together) * 1000) <= 2 * len(samples)
+    assert all(0 <= wall <= course.step * 1000 + len(samples) for wall in course.amounts["wall"])
+
+
+def test_a_process_that_tells_late_of_a_time_of_which_nobody_told() -> None:
+    """What it used then is no gap."""
+    course = course_of(
+        sample(150, 300, source=TRACE, part="a", cpu_seconds=150.0),
+        sample(0, 150, source=TRACE, part="b", cpu_seconds=150.0),
+    )
+    assert sums(course)["covered"] == sums(course)["wall"] == 300_000
+    assert min(course.amounts["wall"]) == 15_000
+
+
+def test_a_nodes_peak_is_that_of_its_processes_together() -> None:
+    course = course_of(
+        *(sample(0, 15, source=TRACE, part=part, cpu_seconds=15.0, memory=MIB, threads=2) for part in "abcd"),
+        *(sample(15, 30, source=TRACE, part=part, cpu_seconds=15.0, memory=MIB, threads=2) for part in "ab"),
+    )
+    node = course.nodes["n1"]
+    assert (node.cpu_peak, node.memory_peak, node.threads_peak) == (4.0, 4 * MIB, 8)
+
+
+def test_an_agent_that_fell_silent_is_not_waited_for_for_ever() -> None:
+    course = course_of(sample(0, 60, cpu_seconds=60.0))
+    for at in range(60, 900, 60):
+        add(course, sample(at, at + 60, source=TRACE, part="a", cpu_seconds=60.0))
+    # the first five minutes after it told last are its own
+    assert sums(course)["covered"] == 60_000 + (900 - 360) * 1000, "traces do not put off the end of its silence"
+    assert course.nodes["n1"].source == AGENT
+    add(course, sample(900, 960, cpu_seconds=60.0))
+    assert sums(course)["cpu"] == 60_000 + (900 - 360) * 1000 + 60_000

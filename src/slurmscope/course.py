@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from slurmscope.measure import GpuUse, Measure
+from slurmscope.spans import Piece, joined, missing
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -42,13 +42,15 @@ AMOUNTS = (
     "gpu",  # ms of GPUs in use
     "gpu_memory",  # MiB-seconds
     "gpu_energy",  # joules
+    "wall",  # ms in which some node told
 )
 
 MIB = 1 << 20
 _MOST_NODES = 10_000
-_MOST_PROGRAMS = 20
-_MOST_PARTS = 256  # processes that trace themselves, of a node
+MOST_PROGRAMS = 20
+MOST_PARTS = 256  # processes that trace themselves, of a node
 _FAR = 400 * 86400  # seconds: no job is that long, and a clock that jumped must not make a course of one bucket
+_SILENT = 300.0  # seconds after which an agent that told of a job is not waited for any more
 _RECENT = 60.0  # seconds that a job may have run before its first sample, which then counts from its start
 
 
@@ -97,8 +99,10 @@ class NodeSum(msgspec.Struct):
     """What a job used on a node. A peak is that of one sample; None: it was never measured."""
 
     source: str
-    until: float = 0.0  # until when it is covered
+    until: float = 0.0  # when it last told
+    spans: list[Piece] = []  # of which it has told
     parts: dict[str, float] = {}  # of each that tells: until when it has told
+    live: dict[str, tuple[float, float, int, int]] = {}  # … where several do: the last of each
     covered: int = 0
     cpus: int | None = None
     cpu: int | None = None
@@ -121,6 +125,7 @@ class Course(msgspec.Struct, kw_only=True):
     step: int = STEP
     start: int  # of the first bucket, a multiple of the step
     amounts: dict[str, list[int]]
+    spans: list[Piece] = []  # in which some node told
     nodes: dict[str, NodeSum] = {}
     programs: dict[str, int] = {}
     scratch: bool | None = None
@@ -204,27 +209,32 @@ def add(course: Course | None, sample: Sample) -> Course:
         course.missed += 1
         return course
     node = NodeSum(sample.source, parts={}, gpus={}) if known is None else known
-    if sample.source == TRACE and node.source != TRACE:
+    if sample.source == TRACE and node.source != TRACE and sample.start < node.parts.get("", 0.0) + _SILENT:
         return course  # the agent sees what the job tells of itself, and more
     start = max(sample.start, node.parts.get(sample.part, sample.start))
     if sample.source != TRACE:
         start = max(start, node.until)  # what was traced before the agent came is counted
     if not start < sample.end or max(abs(time - course.start) for time in (sample.start, sample.end)) > _FAR:
         return course  # without the node: those of a course are nodes of which something is known
-    node.source = sample.source
+    if sample.source != TRACE or known is None:
+        node.source = sample.source
     course.nodes[sample.node] = node
     seconds, share = sample.end - start, (sample.end - start) / (sample.end - sample.start)
     _remember(node, sample)
-    fresh = max(start, node.until)
-    covered = max(0.0, sample.end - fresh)
     node.until = max(node.until, sample.end)
     _spread(course, start, sample.end, _used(sample, seconds, share))
-    if covered:
-        _spread(course, fresh, sample.end, _covered(sample, covered))
+    covered = 0.0
+    for fresh in missing(node.spans, start, sample.end):
+        covered += fresh[1] - fresh[0]
+        _spread(course, *fresh, _covered(sample, fresh[1] - fresh[0]))
+        for alone in missing(course.spans, *fresh):
+            _spread(course, *alone, {"wall": (alone[1] - alone[0]) * 1000})
+        course.spans = joined(course.spans, fresh)
+    node.spans = joined(node.spans, (start, sample.end))
     _sum_node(node, sample, seconds, covered, share)
     _sum_gpus(node, sample, covered)
     for name, threads in sample.programs:
-        if name in course.programs or len(course.programs) < _MOST_PROGRAMS:
+        if name in course.programs or len(course.programs) < MOST_PROGRAMS:
             course.programs[name] = max(threads, course.programs.get(name, 0))
     if sample.scratch is not None:
         course.scratch = bool(course.scratch) or sample.scratch
@@ -232,7 +242,7 @@ def add(course: Course | None, sample: Sample) -> Course:
 
 
 def _remember(node: NodeSum, sample: Sample) -> None:
-    if sample.part not in node.parts and len(node.parts) >= _MOST_PARTS:
+    if sample.part not in node.parts and len(node.parts) >= MOST_PARTS:
         del node.parts[min(node.parts, key=node.parts.__getitem__)]
     node.parts[sample.part] = sample.end
 
@@ -269,20 +279,32 @@ def _sum_node(node: NodeSum, sample: Sample, seconds: float, covered: float, sha
     node.cpus, node.limit = _told(sample.cpus, node.cpus), _told(sample.limit, node.limit)
     node.oom_kills = _told(sample.oom_kills, node.oom_kills)
     node.throttled_seconds = _told(sample.throttled_seconds, node.throttled_seconds)
+    cores, memory, threads = _together(node, sample, share / seconds)
     if sample.cpu_seconds is not None:
         node.cpu = (node.cpu or 0) + round(sample.cpu_seconds * share * 1000)
-        node.cpu_peak = _most(node.cpu_peak, sample.cpu_seconds * share / seconds)
+        node.cpu_peak = _most(node.cpu_peak, cores)
     if sample.memory is not None:
         node.memory = (node.memory or 0) + round(sample.memory / MIB * seconds)
-        node.memory_peak = _most(node.memory_peak, sample.memory)
+        node.memory_peak = _most(node.memory_peak, memory)
     if sample.read_bytes is not None:
         node.read = (node.read or 0) + round(sample.read_bytes * share)
     if sample.written_bytes is not None:
         node.written = (node.written or 0) + round(sample.written_bytes * share)
     node.peak = _most(node.peak, sample.peak)
     node.processes_peak = _most(node.processes_peak, sample.processes)
-    node.threads_peak = _most(node.threads_peak, sample.threads)
+    node.threads_peak = _most(node.threads_peak, None if sample.threads is None else threads)
     node.open_files_peak = _most(node.open_files_peak, sample.open_files)
+
+
+def _together(node: NodeSum, sample: Sample, rate: float) -> tuple[float, int, int]:
+    """Cores, memory and threads of a node in a sample; where several processes tell, of all that told of that time."""
+    own = sample.end, (sample.cpu_seconds or 0.0) * rate, sample.memory or 0, sample.threads or 0
+    if sample.source != TRACE:
+        return own[1:]
+    node.live = {part: one for part, one in node.live.items() if one[0] > sample.start and part in node.parts}
+    node.live[sample.part] = own
+    told = node.live.values()
+    return sum(one[1] for one in told), sum(one[2] for one in told), sum(one[3] for one in told)
 
 
 def _sum_gpus(node: NodeSum, sample: Sample, covered: float) -> None:
@@ -354,16 +376,3 @@ def _coarsen(course: Course) -> None:
             padded.append(0)
         course.amounts[name] = [one + other for one, other in zip(padded[::2], padded[1::2], strict=True)]
     course.step, course.start = step, start
-
-
-def copied(course: Course) -> Course:
-    """One that can be handed to another thread."""
-    return replace(
-        course,
-        amounts={name: list(column) for name, column in course.amounts.items()},
-        nodes={
-            name: replace(node, parts=dict(node.parts), gpus={uuid: replace(gpu) for uuid, gpu in node.gpus.items()})
-            for name, node in course.nodes.items()
-        },
-        programs=dict(course.programs),
-    )

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -98,32 +100,29 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 def moments(course: Course) -> list[Moment]:
-    nodes = len(course.nodes)
+    """What the nodes that told used together; nothing is made up for those that did not."""
     held = [gpu for node in course.nodes.values() for gpu in node.gpus.values() if gpu.covered]
-    gpus = len(held)
-    gpu_memory_told = any(gpu.memory is not None for gpu in held)
-    power_told = any(gpu.energy is not None for gpu in held)
+    told = {name for name in ("cpu", "memory", "read", "written") if _anybody(course, name)}
+    told |= {"gpu_memory"} if any(gpu.memory is not None for gpu in held) else set()
+    told |= {"gpu_energy"} if any(gpu.energy is not None for gpu in held) else set()
     columns = course.amounts
-    cpu_told, memory_told, read_told, written_told = (
-        _anybody(course, name) for name in ("cpu", "memory", "read", "written")
-    )
     found = []
     for at in range(course.length):
-        covered, io, gpu = (columns[name][at] / 1000 for name in ("covered", "io_covered", "gpu_covered"))
+        wall, covered, io, gpu = (columns[name][at] for name in ("wall", "covered", "io_covered", "gpu_covered"))
 
-        def mean(name: str, seconds: float, of: float, at: int = at) -> float | None:
-            return columns[name][at] / seconds * of if seconds > 0 else None
+        def mean(name: str, known: int, of: float, wall: int = wall, at: int = at) -> float | None:
+            return columns[name][at] * of / (wall / 1000) if name in told and known and wall else None
 
         found.append(
             Moment(
                 course.start + at * course.step,
-                mean("cpu", covered, nodes / 1000) if cpu_told else None,
-                _whole(mean("memory", covered, nodes * MIB)) if memory_told else None,
-                mean("read", io, nodes) if read_told else None,
-                mean("written", io, nodes) if written_told else None,
-                mean("gpu", gpu, 1 / 1000),
-                _whole(mean("gpu_memory", gpu, gpus * MIB)) if gpu_memory_told else None,
-                mean("gpu_energy", gpu, gpus) if power_told else None,
+                mean("cpu", covered, 1 / 1000),
+                _whole(mean("memory", covered, MIB)),
+                mean("read", io, 1),
+                mean("written", io, 1),
+                columns["gpu"][at] / gpu if gpu else None,
+                _whole(mean("gpu_memory", gpu, MIB)),
+                mean("gpu_energy", gpu, 1),
             )
         )
     return found
@@ -131,7 +130,7 @@ def moments(course: Course) -> list[Moment]:
 
 def summary(course: Course, nodes: int | None, start: int | None, end: int | None) -> Summary:
     """Of a job on so many nodes, from `start` to `end`, where these are known."""
-    line = moments(course)
+    line, wall = moments(course), course.amounts["wall"]
     covered = sum(course.amounts["covered"]) / 1000
     expected = nodes * (end - start) if nodes and start is not None and end is not None and end > start else None
     sums = course.nodes.values()
@@ -146,17 +145,17 @@ def summary(course: Course, nodes: int | None, start: int | None, end: int | Non
         first=course.start,
         last=int(last),
         step=course.step,
-        cpu=_figures([one.cpu for one in line]),
+        cpu=_figures([one.cpu for one in line], wall),
         cpu_seconds=_total([node.cpu for node in sums], 1000),
         cpu_share=sum(used for used, _ in cpu) / sum(of for _, of in cpu) if sum(of for _, of in cpu) else None,
-        memory=_figures([one.memory for one in line]),
+        memory=_figures([one.memory for one in line], wall),
         memory_share=max(shares) if shares else None,
-        read=_figures([one.read for one in line]),
-        written=_figures([one.written for one in line]),
+        read=_figures([one.read for one in line], wall),
+        written=_figures([one.written for one in line], wall),
         read_bytes=_whole(_total([node.read for node in sums])),
         written_bytes=_whole(_total([node.written for node in sums])),
-        gpu=_figures([one.gpu for one in line]),
-        gpu_memory=_figures([one.gpu_memory for one in line]),
+        gpu=_figures([one.gpu for one in line], wall),
+        gpu_memory=_figures([one.gpu_memory for one in line], wall),
         gpu_energy=_whole(_total([gpu.energy for node in sums for gpu in node.gpus.values()])),
         oom_kills=_whole(_total([node.oom_kills for node in sums])),
         scratch=course.scratch,
@@ -183,15 +182,20 @@ def _total(values: Iterable[float | None], of: int = 1) -> float | None:
     return sum(told) / of if told else None
 
 
-def _figures(values: Sequence[float | None]) -> Figures | None:
-    told = sorted(value for value in values if value is not None)
+def _figures(values: Sequence[float | None], weights: Sequence[int]) -> Figures | None:
+    """Each value counts for as long as it was so."""
+    pairs = zip(values, weights, strict=True)
+    told = sorted((value, weight) for value, weight in pairs if value is not None and weight)
     if not told:
         return None
+    until = list(accumulate(weight for _, weight in told))
 
     def at(share: float) -> float:
-        return told[min(len(told) - 1, int(share * len(told)))]
+        """The least that is not exceeded for that share of the time."""
+        return told[bisect_left(until, share * until[-1])][0]
 
-    return Figures(sum(told) / len(told), told[-1], at(0.05), at(0.25), at(0.5), at(0.75), at(0.95))
+    mean = sum(value * weight for value, weight in told) / until[-1]
+    return Figures(mean, told[-1][0], at(0.05), at(0.25), at(0.5), at(0.75), at(0.95))
 
 
 def _node_summary(name: str, node: NodeSum) -> NodeSummary:

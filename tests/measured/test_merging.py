@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import reduce
 
 from hypothesis import given
@@ -76,7 +77,7 @@ def test_neither_piece_is_changed() -> None:
     one = courses.add(None, Sample(node="n", start=T0, end=T0 + 15, source=AGENT, cpu_seconds=15))
     other = emptied(one)
     courses.add(other, Sample(node="n", start=T0 + 15, end=T0 + 30, source=AGENT, cpu_seconds=15))
-    before = courses.copied(one), courses.copied(other)
+    before = deepcopy(one), deepcopy(other)
     both = reduce(merged, [one, other])
     assert (one, other) == before
     assert both.nodes["n"].cpu == 30_000
@@ -91,5 +92,5 @@ def test_what_the_agent_told_is_not_taken_for_a_trace() -> None:
 
 
 def test_every_field_is_accounted_for() -> None:
-    known = merging.SUMS | merging.PEAKS | merging.LATEST | {"parts", "gpus"}
+    known = merging.SUMS | merging.PEAKS | merging.LATEST | {"parts", "gpus", "spans", "live"}
     assert {field.name for kind in (NodeSum, GpuSum) for field in fields(kind)} == known

@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from slurmscope.course import AMOUNTS, MOST, TRACE, Course, GpuSum, NodeSum
-
-_MOST_PROGRAMS = 20
+from slurmscope.course import AMOUNTS, MOST, MOST_PARTS, MOST_PROGRAMS, TRACE, Course, GpuSum, NodeSum
+from slurmscope.spans import joined
 
 
 def merged(before: Course | None, since: Course) -> Course:
@@ -34,12 +33,13 @@ def merged(before: Course | None, since: Course) -> Course:
         nodes[name] = _merged_node(nodes[name], node) if name in nodes else node
     programs = dict(before.programs)
     for name, threads in since.programs.items():
-        if name in programs or len(programs) < _MOST_PROGRAMS:
+        if name in programs or len(programs) < MOST_PROGRAMS:
             programs[name] = max(threads, programs.get(name, 0))
     return Course(
         step=step,
         start=start,
         amounts=amounts,
+        spans=joined(before.spans, *since.spans),
         nodes=nodes,
         programs=programs,
         scratch=since.scratch if before.scratch is None else before.scratch or bool(since.scratch),
@@ -72,11 +72,19 @@ def _has(course: Course, piece: Course) -> bool:
 
 
 def emptied(course: Course) -> Course:
-    """One to go on with: it has nothing, and knows until when each node has told."""
+    """One to go on with: it has nothing, and knows of which times each node has told."""
     until = max((node.until for node in course.nodes.values()), default=float(course.start))
     fresh = Course.at(until)
+    fresh.spans = list(course.spans)
     fresh.nodes = {
-        name: NodeSum(node.source, until=node.until, parts=dict(node.parts), gpus={})
+        name: NodeSum(
+            node.source,
+            until=node.until,
+            spans=list(node.spans),
+            parts=dict(node.parts),
+            live=dict(node.live),
+            gpus={},
+        )
         for name, node in course.nodes.items()
     }
     return fresh
@@ -105,8 +113,10 @@ def _merged_node(before: NodeSum, since: NodeSum) -> NodeSum:
     for uuid, gpu in since.gpus.items():
         gpus[uuid] = replace(gpu, **_merged_fields(gpus[uuid], gpu)) if uuid in gpus else gpu
     source = before.source if since.source == TRACE else since.source
-    parts = {**before.parts, **since.parts}
-    return replace(since, **_merged_fields(before, since) | {"source": source, "gpus": gpus, "parts": parts})
+    latest = sorted({**before.parts, **since.parts}.items(), key=lambda one: one[1])
+    own = {"source": source, "gpus": gpus, "parts": dict(latest[-MOST_PARTS:]), "live": since.live}
+    spans = joined(before.spans, *since.spans)
+    return replace(since, **_merged_fields(before, since) | own | {"spans": spans})
 
 
 def _merged_fields(before: NodeSum | GpuSum, since: NodeSum | GpuSum) -> dict[str, Any]:
