@@ -129,7 +129,6 @@ class Course(msgspec.Struct, kw_only=True):
     nodes: dict[str, NodeSum] = {}
     programs: dict[str, int] = {}
     scratch: bool | None = None
-    missed: int = 0  # samples that found no room: nodes beyond the most
 
     @classmethod
     def at(cls, time: float) -> Course:
@@ -206,7 +205,6 @@ def add(course: Course | None, sample: Sample) -> Course:
         course = Course.at(sample.end)  # by its end: where a clock was put right within a sample, its start is wrong
     known = course.nodes.get(sample.node)
     if known is None and len(course.nodes) >= _MOST_NODES:
-        course.missed += 1
         return course
     node = NodeSum(sample.source, parts={}, gpus={}) if known is None else known
     if sample.source == TRACE and node.source != TRACE and sample.start < node.parts.get("", 0.0) + _SILENT:

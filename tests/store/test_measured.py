@@ -162,12 +162,12 @@ NAMES: dict[type[msgspec.Struct], str] = {
     NodeSummary: "node seconds cpus cpu_seconds cpu_peak memory_mean memory_peak peak limit oom_kills "
     "throttled_seconds read_bytes written_bytes processes_peak threads_peak open_files_peak",
     GpuSummary: "node uuid index instance model memory_total mean peak memory_peak energy idle_seconds",
-    Course: "step start amounts nodes programs scratch missed",
-    NodeSum: "source until parts covered cpus cpu cpu_peak memory memory_peak peak limit oom_kills throttled_seconds "
-    "read written processes_peak threads_peak open_files_peak gpus",
+    Course: "step start amounts spans nodes programs scratch",
+    NodeSum: "source until spans parts live covered cpus cpu cpu_peak memory memory_peak peak limit oom_kills "
+    "throttled_seconds read written processes_peak threads_peak open_files_peak gpus",
     GpuSum: "index instance model memory_total covered used peak memory memory_peak energy idle",
 }
-COURSE = "covered cpu memory io_covered read written gpu_covered gpu gpu_memory gpu_energy"
+COURSE = "covered cpu memory io_covered read written gpu_covered gpu gpu_memory gpu_energy wall"
 
 
 def test_the_names_are_those_that_stores_have() -> None:
@@ -196,7 +196,7 @@ def test_what_a_later_version_wrote_or_an_earlier_one_is_read() -> None:
         return zlib.compress(msgspec.msgpack.encode(found | more))
 
     assert to_summary(changed(one.summary, water=5)) == one.summary
-    assert to_course(changed(one.course, "missed", "scratch", water=5)) == replace(one.course, scratch=None)
+    assert to_course(changed(one.course, "scratch", water=5)) == replace(one.course, scratch=None)
     amounts = {name: column for name, column in one.course.amounts.items() if name != "gpu_energy"}
     earlier = to_course(changed(one.course, amounts=amounts))
     assert earlier.amounts["gpu_energy"] == [0] * one.course.length

@@ -43,7 +43,6 @@ def merged(before: Course | None, since: Course) -> Course:
         nodes=nodes,
         programs=programs,
         scratch=since.scratch if before.scratch is None else before.scratch or bool(since.scratch),
-        missed=before.missed + since.missed,
     )
 
 
