@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmscope.measure import Gpu, GpuProcess
-from slurmscope.node.held import held, parsed, use
+from slurmscope.node.held import NAMES, held, parsed, use
 
 UNCONSTRAINED = "a *:* rwm\n"
 JOB = {"SLURM_JOB_ID": "1"}
@@ -201,7 +205,44 @@ LISTS = st.one_of(
 @given(LISTS)
 def test_no_text_is_too_odd_for_the_parser(text: str) -> None:
     found = parsed(text)
-    assert found is None or len(set(found)) == len(found) <= 10_000
+    assert found is None or len(set(found)) == len(found) <= 1024
+
+
+@pytest.mark.parametrize("text", ["0-9999," * 18_000 + "0", "0-1023," * 500 + "0", "1024", "0-1024", "0," * 2048 + "0"])
+def test_a_list_that_is_no_slurms_is_refused_at_once(text: str) -> None:
+    started = time.process_time()
+    assert parsed(text) is None
+    assert held(FOUR, {"SLURM_JOB_GPUS": text, "CUDA_VISIBLE_DEVICES": text}, None, []) is None
+    assert time.process_time() - started < 0.1
+
+
+def test_names_are_not_looked_up_by_the_thousand() -> None:
+    assert held(FOUR, {"CUDA_VISIBLE_DEVICES": ",".join(["GPU-111a"] * 1000)}, None, []) is None
+
+
+class Asked(dict[str, str]):
+    """Remembers which names it was asked for."""
+
+    def __init__(self, **told: str) -> None:
+        super().__init__(told)
+        self.names: set[object] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.names.add(key)
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self.names.add(key)
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("names are asked for one by one")
+
+
+def test_all_that_is_read_of_an_environment_is_named() -> None:
+    environ = Asked(SLURM_JOB_ID="1")
+    assert held(FOUR, environ, None, []) == ()
+    assert environ.names == set(NAMES)
 
 
 @given(st.sets(st.integers(0, 1023), min_size=1, max_size=8))

@@ -21,8 +21,31 @@ from slurmscope.measure import Gpu, GpuProcess, GpuUse
 _NUMBERS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _NONE = "NoDevFiles"  # what Slurm says to a job that was given none
-_ASKED = re.compile(r"SLURM_.*(GPU|MPS|SHARD)")
+_JOB = "SLURM_JOB_ID"
+# one of these is there in a job that asked for GPUs, or for a part of one, even where none of the above is
+_ASKED = (
+    *_NUMBERS,
+    "SLURM_GPUS",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_GPUS_PER_NODE",
+    "SLURM_GPUS_PER_SOCKET",
+    "SLURM_GPUS_PER_TASK",
+    "SLURM_GPU_BIND",
+    "SLURM_GPU_FREQ",
+    "SLURM_CPUS_PER_GPU",
+    "SLURM_MEM_PER_GPU",
+    "SLURM_NTASKS_PER_GPU",
+    "SLURM_SHARDS_ON_NODE",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+)
+NAMES = (_JOB, *_VISIBLE, *_ASKED)
+"""All that is read of a process's environment; the rest of it need not be kept."""
+
+
 _NUMBER = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?", re.ASCII)
+# A job may have written anything, and it is read at every look. No node has so many GPUs, nor names as long as that.
+_LONGEST = 4096
+_MOST = 1024
 _DEVICE = re.compile(r"^([abc]) (\d+|\*):(\d+|\*) ([rwm]+)$", re.MULTILINE | re.ASCII)
 _MAJORS = {"nvidia": "195", "amd": "226"}
 _LEAST_PREFIX = 5  # of a UUID: GPU-8; "GPU-" alone would mean any
@@ -94,15 +117,19 @@ def _utilization(gpu: Gpu, own: Sequence[GpuProcess] | None, shared: int) -> flo
 
 def parsed(text: str) -> tuple[int, ...] | None:
     """The numbers of a list such as ``0,2`` or ``0-3``. None: it is no such list. Whatever a user wrote, no error."""
+    if len(text) > _LONGEST:
+        return None
     if text.strip() == _NONE:
         return ()
     found: dict[int, None] = {}
+    count = 0
     for part in text.split(","):
         match = _NUMBER.fullmatch(part.strip())
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
+        count += last - first + 1
+        if not first <= last < _MOST or count > _MOST:
             return None
         found.update(dict.fromkeys(range(first, last + 1)))
     return tuple(found)
@@ -150,7 +177,10 @@ def _together(usable: Sequence[Gpu], chosen: Iterable[Gpu], used: Iterable[Gpu])
 def _named(usable: Sequence[Gpu], told: Mapping[str, str]) -> list[Gpu] | None:
     """GPUs by UUID, or by what a UUID begins with, as CUDA takes it. None: they are not named so."""
     for key in _VISIBLE:
-        names = [name.strip().lower() for name in told.get(key, "").split(",")]
+        text = told.get(key, "")
+        if len(text) > _LONGEST:
+            continue
+        names = [name.strip().lower() for name in text.split(",")]
         if not all(name.startswith(("gpu-", "mig-")) and len(name) >= _LEAST_PREFIX for name in names):
             continue
         found = [[gpu for gpu in usable if gpu.uuid.lower().startswith(name)] for name in names]
@@ -188,4 +218,4 @@ def _without(told: Mapping[str, str]) -> bool:
     """Whether Slurm would have told this process of GPUs, had its job any."""
     if any(told.get(key, "").strip() == _NONE for key in _VISIBLE):
         return True
-    return "SLURM_JOB_ID" in told and not any(_ASKED.match(key) for key in told) and not any(map(told.get, _VISIBLE))
+    return _JOB in told and not any(key in told for key in _ASKED) and not any(map(told.get, _VISIBLE))
