@@ -72,9 +72,7 @@ class _TooLongError(Exception):
 
 
 _BODY_SECONDS = 10.0
-_MOST_IN_HAND = (
-    64 << 20
-)  # bytes of bodies that are read, or looked at, of one receiver: so much memory can senders take
+_MOST_IN_HAND = 64 << 20  # bytes of bodies of one receiver at a time: so much of our memory can senders take
 _CLOSE = (b"connection", b"close")
 # Said where nobody receives at the address that others know by default.
 _OFF = {

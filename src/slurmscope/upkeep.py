@@ -127,6 +127,8 @@ class Upkeep:
     def troubles(self) -> list[str]:
         """What does not work now, without details: those may name hosts and paths."""
         found = ["the store"] if self.archive is not None and self.archive.error is not None else []
+        if not found and self.measuring is not None and self.measuring.failing:
+            found = ["what jobs used"]
         return found + [sink.name for sink in self.sinks if sink.tally.up is False]
 
     def start(self) -> list[asyncio.Task[None]]:

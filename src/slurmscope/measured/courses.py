@@ -14,10 +14,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial
 from math import inf
 
 import msgspec
+from msgspec.structs import replace
 
 from slurmscope import course as courses
 from slurmscope.course import Course, Sample
@@ -25,16 +26,17 @@ from slurmscope.keeper import Archive
 from slurmscope.logs import fields
 from slurmscope.measure import Measure, Report
 from slurmscope.measured.merging import emptied, merged
-from slurmscope.measured.tally import Tally
+from slurmscope.measured.plausible import node_of, plausible
+from slurmscope.measured.putting import Part, kept, put
+from slurmscope.measured.tally import HOST, NUMBER, Tally
 from slurmscope.model import Job, Snapshot
-from slurmscope.store.protocol import JobKey, Lives, Measured, Store, StoreError
-from slurmscope.summary import summary
+from slurmscope.store.protocol import JobKey, StoreError, Unreachable
 from slurmscope.worker import compute
 
 log = logging.getLogger(__name__)
 
 MOST_JOBS = 50_000
-_MOST_BUCKETS = 2_000_000  # of all courses: what waits for a store that is away
+_MOST_BUCKETS = 2_000_000  # of all courses, and nodes and processes: what waits for a store that is away
 _MOST_LOOKS = 50_000  # of jobs that no poll has seen
 _BEAT = 5.0  # seconds between looks for what is to be done
 _EVERY = 60.0  # seconds between two writings of a course; longer ones are written less often:
@@ -48,8 +50,6 @@ _EARLY = 60  # seconds that a node's clock may be behind the controller's
 _AT_ONCE = 100  # courses in a transaction: others can write between two
 _SLICE = 100  # jobs of a report that are added before others have their turn
 _MOST_UNSURE = 8
-_MOST_SUM = 1 << 62  # beyond which no store can hold it
-_MOST_CORES, _MOST_BYTES_A_SECOND = 1 << 14, 1 << 40  # of a node: beyond that a counter is wrong
 
 
 _Told = tuple[str, float, Measure] | Sample
@@ -85,16 +85,6 @@ class _Unknown(msgspec.Struct):
     told: list[_Told] = []
 
 
-class _Part(msgspec.Struct):
-    """What the store is to take of a job."""
-
-    job: Job
-    pieces: list[Course]
-    end: int
-    over: bool
-    given: bool = False  # all is said and done but for the store's word that it is written
-
-
 class Courses:
     def __init__(self, cluster: str, archive: Archive, tally: Tally, clock: Callable[[], float] = time.time) -> None:
         self.cluster = cluster
@@ -110,6 +100,7 @@ class Courses:
         self._unknown: dict[int, _Unknown] = {}
         self._looks = 0  # of those
         self._writing: asyncio.Task[None] | None = None
+        self.failing = False  # the store did not take all that it was last given
 
     def __len__(self) -> int:
         return len(self._tracked)
@@ -218,26 +209,36 @@ class Courses:
         return first is not None
 
     def _add(self, tracked: _Tracked, told: _Told) -> None:
-        sample = told if isinstance(told, Sample) else _sample(tracked, *told)
-        if sample is not None and _plausible(sample):
-            if not tracked.course.length:
-                # it may be the first one in a long time: the buckets between would be for nothing
-                tracked.course.start = Course.at(sample.start).start
-            courses.add(tracked.course, sample)
-            tracked.changed = True
+        node = node_of(tracked.job, told.node if isinstance(told, Sample) else told[0])
+        if node is None:
+            self._tally.ignore(HOST)
+            return
+        sample = replace(told, node=node) if isinstance(told, Sample) else _sample(tracked, node, *told[1:])
+        if sample is None:
+            return
+        if not plausible(sample):
+            self._tally.ignore(NUMBER)
+            return
+        if not tracked.course.length:
+            # it may be the first one in a long time: the buckets between would be for nothing
+            tracked.course.start = Course.at(sample.start).start
+        courses.add(tracked.course, sample)
+        tracked.changed = True
 
     # --- what the store gets ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
-            try:
-                await self._resolve()
-                await self._write(self._due())
-            except StoreError:
-                pass  # which is told already
-            except Exception:  # a fault of ours must not end the service
-                log.exception("what was measured could not be written", extra=fields(cluster=self.cluster))
+            for step in (self._resolve, lambda: self._write(self._due())):
+                try:
+                    await step()
+                except Unreachable:
+                    break  # which is told already
+                except StoreError:
+                    pass
+                except Exception:  # a fault of ours must not end the service
+                    log.exception("what was measured could not be written", extra=fields(cluster=self.cluster))
             self._bound()
             await asyncio.sleep(_BEAT)
 
@@ -266,9 +267,10 @@ class Courses:
             elif now >= unknown.sought and len(sought) < _AT_ONCE:
                 sought[id_] = unknown.told[0]  # one that polls did not see, or that ended long ago
         if known or sought:
-            found = await self._archive.call(lambda store: _kept(store, self.cluster, known, sought))
-            for id_, (job, kept) in found.items():
-                self._tell_again(id_, job, kept)
+            can_be = {id_: partial(_was_there, told=told) for id_, told in sought.items()}
+            found = await self._archive.call(lambda store: kept(store, self.cluster, known, can_be))
+            for id_, (job, course) in found.items():
+                self._tell_again(id_, job, course)
             for id_ in sought.keys() - found.keys():
                 self._seek_later(id_)
         for id_ in [id_ for id_, one in self._unknown.items() if now - one.since > _GIVE_UP]:
@@ -302,8 +304,18 @@ class Courses:
         return found
 
     async def _write(self, due: Sequence[_Tracked]) -> None:
+        failed: StoreError | None = None
         for at in range(0, len(due), _AT_ONCE):
-            await self._write_some(due[at : at + _AT_ONCE])
+            try:
+                await self._write_some(due[at : at + _AT_ONCE])
+            except StoreError as error:
+                failed = error
+                if isinstance(error, Unreachable):
+                    break  # nor would it take the others
+        if due:
+            self.failing = failed is not None
+        if failed is not None:
+            raise failed
 
     async def _write_some(self, some: Sequence[_Tracked]) -> None:
         # who is cancelled meanwhile leaves it to its end: what was written twice would count twice
@@ -315,10 +327,10 @@ class Courses:
         parts = []
         for one in some:
             end = one.end or int(now) if one.gone else int(now)
-            parts.append(_Part(one.job, [*one.unsure, one.course], end, bool(one.gone)))
+            parts.append(Part(one.job, [*one.unsure, one.course], end, bool(one.gone)))
             one.course, one.changed = emptied(one.course), False
         try:
-            unfit = await self._archive.call(lambda store: _put(store, self.cluster, parts))
+            unfit = await self._archive.call(lambda store: put(store, self.cluster, parts))
         except StoreError:
             for one, part in zip(some, parts, strict=True):
                 _take_back(one, part)
@@ -335,14 +347,15 @@ class Courses:
 
     def _bound(self) -> None:
         """While the store is away for long, those that ended first are given up, then those that take most."""
-        buckets = sum(one.course.length for one in self._tracked.values())
-        if buckets <= _MOST_BUCKETS:
+        sizes = {key: _size(one) for key, one in self._tracked.items()}
+        size = sum(sizes.values())
+        if size <= _MOST_BUCKETS:
             return
-        for one in sorted(self._tracked.values(), key=lambda one: (one.gone or inf, -one.course.length)):
-            buckets -= one.course.length
-            self._forget(one.job.key)
+        for key in sorted(sizes, key=lambda key: (self._tracked[key].gone or inf, -sizes[key])):
+            size -= sizes[key]
+            self._forget(key)
             self._tally.dropped += 1
-            if buckets <= _MOST_BUCKETS:
+            if size <= _MOST_BUCKETS:
                 break
 
 
@@ -364,7 +377,17 @@ def _was_there(job: Job, told: _Told) -> bool:
     return job.holding or job.end_time is None or at <= job.end_time + _EARLY
 
 
-def _take_back(tracked: _Tracked, part: _Part) -> None:
+def _size(tracked: _Tracked) -> int:
+    """In buckets, as far as these take more memory than what is beside them."""
+    found = len(tracked.looks)
+    for course in (tracked.course, *tracked.unsure):
+        found += course.length
+        for node in course.nodes.values():
+            found += 1 + len(node.parts) + len(node.spans) + len(node.gpus)
+    return found
+
+
+def _take_back(tracked: _Tracked, part: Part) -> None:
     """What the store did not take, or did not say whether it did."""
     *unsure, latest = part.pieces
     if part.given:
@@ -389,47 +412,6 @@ def _sample(tracked: _Tracked, node: str, at: float, measure: Measure) -> Sample
     return courses.between(before.measure, measure, node, before.time, at, courses.AGENT)
 
 
-def _plausible(sample: Sample) -> bool:
-    seconds = sample.end - sample.start
-    moved = max(sample.read_bytes or 0, sample.written_bytes or 0)
-    return (sample.cpu_seconds or 0.0) <= _MOST_CORES * seconds and moved <= _MOST_BYTES_A_SECOND * seconds
-
-
 def _pace(tracked: _Tracked, now: float) -> float:
     """Seconds between two writings: each costs by how much is kept of it, and not by how much is new."""
     return min(_SELDOM, max(_EVERY, (now - (tracked.job.start_time or now)) / _SHARE))
-
-
-def _kept(
-    store: Store, cluster: str, known: Mapping[int, Job], sought: Mapping[int, _Told]
-) -> dict[int, tuple[Job, Course | None]]:
-    """In the store's thread: which jobs these are, and what was measured of them before."""
-    found = dict(known)
-    for id_, told in sought.items():
-        lives = store.lives(Lives(cluster=cluster, id=id_, limit=100))
-        life = next((life for life in lives if life.id == id_ and _was_there(life, told)), None)
-        if life is not None:
-            found[id_] = life
-    return {id_: (job, store.course(cluster, *job.key)) for id_, job in found.items()}
-
-
-def _put(store: Store, cluster: str, parts: Sequence[_Part]) -> list[int]:
-    """In the store's thread: adds to what it has. Says which jobs it could not, whose numbers cannot be."""
-    with store.writing(cluster) as writer:
-        lives = writer.lives([part.job.key for part in parts if part.over])
-        done, unfit = [], []
-        for part in parts:
-            job, end = part.job, part.end
-            life = lives.get(job.key)
-            if life is not None and life.ended and life.end_time is not None:
-                end = life.end_time
-            course = reduce(merged, part.pieces, store.course(cluster, *job.key))
-            assert course is not None  # there is a piece at least
-            if max(map(sum, course.amounts.values())) > _MOST_SUM:
-                unfit.append(job.id)
-            else:
-                done.append(Measured(*job.key, summary(course, job.nodes or None, job.start_time, end), course))
-        writer.put_measured(done)
-        for part in parts:
-            part.given = True
-    return unfit

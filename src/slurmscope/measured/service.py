@@ -74,6 +74,11 @@ class Measuring:
             self._new.put_nowait(found)
         return found
 
+    @property
+    def failing(self) -> bool:
+        """What was measured could not be written when that was last tried."""
+        return any(courses.failing for courses in self.courses.values())
+
     async def run(self) -> None:
         """Writes, and asks Prometheus, until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -90,9 +95,18 @@ class Measuring:
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 for courses in self.courses.values():
-                    await courses.flush()
-        except (StoreError, TimeoutError):
-            waiting = sum(courses.waiting for courses in self.courses.values())
+                    await _flush(courses)
+        except TimeoutError:
+            pass
+        if waiting := sum(courses.waiting for courses in self.courses.values()):
             log.warning("what was measured last is not written", extra=fields(jobs=waiting))
-        except Exception:  # a fault of ours must not keep the rest from ending well
-            log.exception("what was measured last is not written")
+
+
+async def _flush(courses: Courses) -> None:
+    """Whatever is wrong with one cluster's, the others are written."""
+    try:
+        await courses.flush()
+    except StoreError:
+        pass  # which is told already
+    except Exception:  # a fault of ours must not keep the rest from ending well
+        log.exception("what was measured last is not written", extra=fields(cluster=courses.cluster))

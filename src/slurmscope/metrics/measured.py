@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from slurmscope.measured.tally import REASONS, PrometheusTally
+from slurmscope.measured.tally import IGNORED, REASONS, PrometheusTally
 from slurmscope.metrics.exposition import COUNTER, GAUGE, Family, Sample, Topic
 from slurmscope.metrics.view import View
 
@@ -32,6 +32,13 @@ def _refused(view: View) -> Iterable[Sample]:
     if measuring is not None and measuring.enabled:
         for reason in REASONS:
             yield (reason,), measuring.tally.refused.get(reason, 0)
+
+
+def _ignored(view: View) -> Iterable[Sample]:
+    measuring = _measuring(view)
+    if measuring is not None and measuring.courses:
+        for reason in IGNORED:
+            yield (reason,), measuring.tally.ignored.get(reason, 0)
 
 
 def _kept(value: Callable[[Measuring], float | None]) -> Callable[[View], Iterable[Sample]]:
@@ -63,6 +70,8 @@ TOPIC: Topic[View] = Topic(
         Family("slurm_measured_jobs", GAUGE, "Jobs of which something is measured now.", (), _kept(lambda one: sum(map(len, one.courses.values())))),
         Family("slurm_measured_written_total", COUNTER, "Times that what a job used was written to the store.", (), _kept(lambda one: one.tally.written)),
         Family("slurm_measured_dropped_total", COUNTER, "Jobs of which something measured was lost: the store was away for too long, or nobody knew the job.", (), _kept(lambda one: one.tally.dropped)),
+        Family("slurm_measured_ignored_total", COUNTER, "What was told of jobs and is not counted, by reason: host (none of the job's nodes), number (that cannot be).", ("reason",), _ignored),
+        Family("slurm_measured_failing", GAUGE, "1 if the store did not take all of what jobs used when that was last written.", (), _kept(lambda one: int(one.failing))),
         Family("slurm_prometheus_up", GAUGE, "1 if Prometheus answered when it was last asked what a job used. Absent until then.", (), _prometheus(lambda one: None if one.up is None else int(one.up))),
         Family("slurm_prometheus_asked_total", COUNTER, "Jobs of which Prometheus was asked.", (), _prometheus(lambda one: one.asked)),
         Family("slurm_prometheus_failures_total", COUNTER, "Times that Prometheus did not answer, or not as it should.", (), _prometheus(lambda one: one.failures)),

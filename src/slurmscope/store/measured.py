@@ -60,6 +60,17 @@ def packed(thing: Summary | Course) -> bytes:
     return zlib.compress(_encode(thing), _LEVEL)
 
 
+def storable(summary: Summary, course: Course) -> bool:
+    """Whether a store can hold it: its numbers may be larger than any store's."""
+    try:
+        _encode(summary)
+        _encode(course)
+        numbers = [one for one in columns(summary) if isinstance(one, int)]
+    except (ArithmeticError, ValueError, msgspec.MsgspecError):
+        return False
+    return all(-(1 << 63) <= one < 1 << 63 for one in numbers)
+
+
 def to_summary(data: bytes) -> Summary:
     return _summary(zlib.decompress(data))
 
