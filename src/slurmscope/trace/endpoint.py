@@ -14,10 +14,11 @@ from slurmscope.server import Answer, Headers, plain
 from slurmscope.settings import Trace
 from slurmscope.trace import body
 from slurmscope.trace.munge import Munge, NoMunge, NotProven, is_credential
-from slurmscope.trace.traces import Full, NotTheirs, Proven, Traces
+from slurmscope.trace.traces import Full, NotTheirs, NotYet, Proven, Traces
 
 _JSON = "application/json"
 _SCHEMA = "application/schema+json"
+_SOON: Headers = [(b"retry-after", b"10")]
 _LATER: Headers = [(b"retry-after", b"30")]
 
 
@@ -68,17 +69,22 @@ class TraceEndpoint:
         try:
             proven = await self._proven(headers.get("authorization", ""), raw)
             taken = self._traces.take(body.read(raw, time.time()), proven)
-        except NotProven as error:
-            return self._refused("munge", 401, f"munge: {error}: sign each body anew", self._challenge)
-        except NoMunge as error:
-            return self._refused("munge", 503, str(error), _LATER)
+        except (NotProven, NoMunge) as error:
+            return self._unproven(error)
         except body.WrongBody as error:
             return self._refused("body", 400, str(error))
         except NotTheirs as error:
             return self._refused("user", 403, str(error))
+        except NotYet as error:
+            return plain(503, f"{error}: come again", _SOON)
         except Full as error:
             return self._refused("full", 429, str(error), _LATER)
         return Answer(200, msgspec.json.encode({"taken": taken}) + b"\n", _JSON)
+
+    def _unproven(self, error: NotProven | NoMunge) -> Answer:
+        if isinstance(error, NoMunge):
+            return self._refused("munge", 503, str(error), _LATER)
+        return self._refused("munge", 401, f"munge: {error}: sign each body anew", self._challenge)
 
     async def _proven(self, authorization: str, raw: bytes) -> Proven | None:
         credential = _credential(authorization) if self._settings.munge else None

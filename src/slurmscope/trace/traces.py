@@ -3,7 +3,7 @@
 """What jobs told of themselves, as far as it is remembered: so many jobs, so many processes, and not for long.
 
 A job that the queue has as running is known. What is told of any other waits in a small room, from which the oldest
-goes first, until the queue has it: so nobody can push out an honest job, or use up memory, with made-up ones.
+goes first, until the queue has it: so nobody can push out a job that is known, or use up memory, with made-up ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from slurmscope.settings import Trace
 from slurmscope.trace.body import REACH, Body, WrongBody
 from slurmscope.worker import compute
 
-WAITING = 1000  # samples of jobs that are not known
+WAITING = 4000  # samples of jobs that are not known
+MOST_WAITING = 720  # … of one process: as many as the wrapper keeps
 
 Sampled = Callable[[str, Body], None]
 
@@ -41,6 +42,10 @@ class NotTheirs(Exception):
 
 class Full(Exception):
     """There is no room for it; the message says which, and the setting that makes more."""
+
+
+class NotYet(Exception):
+    """It cannot be told yet which job that is: whoever sends it is to come again."""
 
 
 class Use(msgspec.Struct):
@@ -74,6 +79,7 @@ class _Cluster:
     def __init__(self, name: str) -> None:
         self.name = name  # "" until it is known
         self.alias = ""  # what Slurm itself calls it
+        self.read = False  # which jobs there are
         self.running: dict[int, Job] = {}
 
     async def publish(self, snapshot: Snapshot, fresh: frozenset[str]) -> None:
@@ -82,6 +88,7 @@ class _Cluster:
             self.alias = snapshot.config.value.cluster
         if "jobs" in fresh:
             self.running = await compute(_running, snapshot.jobs.value or ())
+            self.read = True
 
 
 def _running(jobs: Iterable[Job]) -> dict[int, Job]:
@@ -92,12 +99,26 @@ _Place = tuple[int, int]  # a cluster and a job
 _Process = tuple[str, int]  # a host and a pid
 
 
+class _Heard(msgspec.Struct, frozen=True, gc=False):
+    """The last sample of a process, and when it came: what it says of its time must not make room for others."""
+
+    body: Body
+    at: float
+
+
+class _Waiting(msgspec.Struct):
+    """What was told of a process of a job that is not known, the oldest first."""
+
+    told: list[tuple[Body, Proven | None]]
+    at: float  # when the last of it came
+
+
 class Traces:
     """Remembers the last sample of each process. Used by one thread, that of the event loop.
 
     `on_sample` is for whoever wants every sample of a known job: each of its functions is called once for each, with
     the cluster's name and the body, of which `time`, `cluster` and `username` are then filled in. Of one process the
-    times only grow. Samples that waited for the job to be known are handed on when it is, the last of each process.
+    times only grow. Samples that waited for the job to be known are handed on when it is.
     """
 
     def __init__(self, settings: Trace, clock: Callable[[], float] = time.time) -> None:
@@ -107,8 +128,9 @@ class Traces:
         self._settings = settings
         self._clock = clock
         self._clusters: list[_Cluster] = []
-        self._known: OrderedDict[_Place, dict[_Process, Body]] = OrderedDict()  # who was heard of last is last
-        self._waiting: OrderedDict[tuple[_Place, _Process], tuple[Body, Proven | None]] = OrderedDict()
+        self._known: OrderedDict[_Place, dict[_Process, _Heard]] = OrderedDict()  # who was heard of last is last
+        self._waiting: OrderedDict[tuple[_Place, _Process], _Waiting] = OrderedDict()
+        self._samples_waiting = 0
 
     def watch(self, name: str = "") -> Callable[[Snapshot, frozenset[str]], Awaitable[None]]:
         """A listener for the polls of one more cluster, whose jobs are then known."""
@@ -126,10 +148,12 @@ class Traces:
     # --- taking ---
 
     def take(self, bodies: Iterable[Body], proven: Proven | None = None) -> int:
-        """How many of them were new. Raises WrongBody, NotTheirs and, if none of them could be taken, Full."""
+        """How many of them were new. Raises WrongBody, NotTheirs, NotYet and, if none of them could be taken, Full."""
         now = self._clock()
         self.expire(now)
         placed = [(self._cluster(body), body) for body in bodies]
+        if not all(self._clusters[cluster].read for cluster, _ in placed):
+            raise NotYet("it is not known yet which jobs there are")
         if proven is not None:
             for cluster, body in placed:
                 job = self._clusters[cluster].running.get(body.job_id)
@@ -154,8 +178,8 @@ class Traces:
         for number, one in enumerate(self._clusters):
             if body.cluster in (one.name, one.alias):
                 return number
-        if len(self._clusters) == 1 and not self._clusters[0].name:
-            return 0  # it has not told its name yet
+        if not all(one.name for one in self._clusters):
+            raise NotYet("not all clusters have told their names yet")
         raise WrongBody(f"cluster: expected one of {self._names}, found {body.cluster!r:.100}")
 
     @property
@@ -171,14 +195,35 @@ class Traces:
         )
         if place[1] in self._clusters[place[0]].running:
             return self._remember(place, process, told, now)
-        waiting = self._waiting.get((place, process))
-        if waiting is not None and not _newer(told, waiting[0]):
+        return self._wait((place, process), told, proven, now)
+
+    def _wait(self, key: tuple[_Place, _Process], body: Body, proven: Proven | None, now: float) -> bool:
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting([], now)
+        elif not _newer(body, waiting.told[-1][0]):
             return False
-        self._waiting[place, process] = told, proven
-        self._waiting.move_to_end((place, process))
-        if len(self._waiting) > WAITING:
-            self._waiting.popitem(last=False)
+        waiting.told.append((body, proven))
+        waiting.at = now
+        self._samples_waiting += 1
+        self._waiting.move_to_end(key)
+        if len(waiting.told) > MOST_WAITING:
+            self._lose_one(key)
+        elif self._samples_waiting > WAITING:
+            self._lose_one(next(iter(self._waiting)))
         return True
+
+    def _lose_one(self, key: tuple[_Place, _Process]) -> None:
+        """The oldest sample that waits of a process."""
+        del self._waiting[key].told[0]
+        self._samples_waiting -= 1
+        if not self._waiting[key].told:
+            del self._waiting[key]
+
+    def _no_longer_waits(self, key: tuple[_Place, _Process]) -> Iterable[tuple[Body, Proven | None]]:
+        found = self._waiting.pop(key).told
+        self._samples_waiting -= len(found)
+        return found
 
     def _remember(self, place: _Place, process: _Process, body: Body, now: float) -> bool:
         processes = self._known.get(place)
@@ -186,12 +231,12 @@ class Traces:
             self._make_room(now)
             processes = self._known[place] = {}
         last = processes.get(process)
-        if last is not None and not _newer(body, last):
+        if last is not None and not _newer(body, last.body):
             return False
         if last is None and len(processes) >= self._settings.processes:
             # one that is not heard of any more is kept so that it cannot be replayed, until others need the room
-            oldest = min(processes, key=lambda one: processes[one].time or 0.0)
-            if self._live(processes[oldest], now):
+            oldest = min(processes, key=lambda one: processes[one].at)
+            if self._is_recent(processes[oldest].at, now):
                 raise Full(
                     f"{len(processes)} processes of job {body.job_id} are traced already: trace one a node, "
                     "or raise trace.processes"
@@ -200,7 +245,7 @@ class Traces:
         cluster = self._clusters[place[0]]
         user = cluster.running[place[1]].user or body.username
         known = msgspec.structs.replace(body, username=user, cluster=cluster.name)
-        processes[process] = known
+        processes[process] = _Heard(known, now)
         self._known.move_to_end(place)
         for tell in self.on_sample:
             tell(cluster.name, known)
@@ -210,12 +255,15 @@ class Traces:
         if len(self._known) < self._settings.jobs:
             return
         place = next(iter(self._known))
-        if any(self._live(one, now) for one in self._known[place].values()):
+        if any(self._is_recent(one.at, now) for one in self._known[place].values()):
             raise Full(f"{len(self._known)} jobs are traced already: raise trace.jobs, or try again later")
         del self._known[place]
 
     def _live(self, body: Body, now: float) -> bool:
-        return body.time is not None and body.time > now - self._settings.keep_seconds
+        return body.time is not None and self._is_recent(body.time, now)
+
+    def _is_recent(self, at: float, now: float) -> bool:
+        return at > now - self._settings.keep_seconds
 
     # --- forgetting ---
 
@@ -228,25 +276,28 @@ class Traces:
         for place, process in [key for key in self._waiting if key[0][0] == number]:
             job = cluster.running.get(place[1])
             if job is not None:
-                body, proven = self._waiting.pop((place, process))
-                if proven is None or proven.owns(job):
-                    try:
-                        self._remember(place, process, body, now)
-                    except Full:
-                        self.refused["full"] += 1
-                else:
-                    self.refused["user"] += 1
+                for body, proven in self._no_longer_waits((place, process)):
+                    self._let_in(place, body, job, proven, now)
         self.expire(now)
+
+    def _let_in(self, place: _Place, body: Body, job: Job, proven: Proven | None, now: float) -> None:
+        if proven is not None and not proven.owns(job):
+            self.refused["user"] += 1
+            return
+        try:
+            self._remember(place, (body.hostname, body.pid), body, now)
+        except Full:
+            self.refused["full"] += 1
 
     def expire(self, now: float) -> None:
         """Forgets what is too old to be of use. Looks only at the oldest, and so is cheap."""
         while self._known and not _recent(next(iter(self._known.values())), now - REACH):
             self._known.popitem(last=False)
         while self._waiting:
-            body, _ = next(iter(self._waiting.values()))
-            if self._live(body, now):
+            key, waiting = next(iter(self._waiting.items()))
+            if self._is_recent(waiting.at, now):
                 break
-            self._waiting.popitem(last=False)
+            self._no_longer_waits(key)
 
     # --- telling ---
 
@@ -260,7 +311,7 @@ class Traces:
             for (where, job_id), processes in self._known.items():
                 job = one.running.get(job_id)
                 if where == number and job is not None:
-                    for body in processes.values():
+                    for body in (one.body for one in processes.values()):
                         if self._live(body, now):
                             key = job_id, body.hostname
                             if key not in found:
@@ -272,7 +323,7 @@ class Traces:
     def count(self) -> tuple[int, int]:
         """Jobs and processes that are heard of now."""
         now = self._clock()
-        counts = [sum(self._live(body, now) for body in processes.values()) for processes in self._known.values()]
+        counts = [sum(self._live(one.body, now) for one in processes.values()) for processes in self._known.values()]
         return sum(map(bool, counts)), sum(counts)
 
 
@@ -280,5 +331,5 @@ def _newer(body: Body, than: Body) -> bool:
     return (body.time or 0.0) > (than.time or 0.0)
 
 
-def _recent(processes: dict[_Process, Body], since: float) -> bool:
-    return any((body.time or 0.0) > since for body in processes.values())
+def _recent(processes: dict[_Process, _Heard], since: float) -> bool:
+    return any((one.body.time or 0.0) > since for one in processes.values())
