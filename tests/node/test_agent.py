@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import hashlib
@@ -13,8 +14,9 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from node.agents import SLURMSCOPE, running, until
@@ -24,6 +26,13 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from served import serving
 from servers.process import Server
 from sinks.made import Question, Reply, mock
+
+from slurmscope import settings as given
+from slurmscope.measure import Gpu, Measure, Report
+from slurmscope.node import agent as agents
+from slurmscope.node.agent import Agent
+from slurmscope.node.page import Pages
+from slurmscope.notify import Notifier
 
 # of a name of its own, so that jobs of a lab on the same host are not taken for the test's
 NODE = "agentnode"
@@ -231,3 +240,154 @@ def test_a_server_that_refuses_mock(tmp_path: Path, status: int) -> None:
         until(lambda: len(got) > 6)
         lost = next(line for line in agent.get()[2].splitlines() if line.startswith("slurm_agent_sink_lost_total"))
         assert (float(lost.split()[-1]) > 0) == (status == 400)
+
+
+# --- the agent itself, with what it looks at made up ------------------------------------------------------------------
+
+
+class Hangs:
+    """Stands for the collector: the first look tells of a job, those after it wait until they are let go."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.let_go = threading.Event()
+        self.looks = 0
+        self.learnt: list[dict[str, int]] = []
+        self.unknown: list[str] = []
+        self._collector = agent._collector
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._collector, name)
+
+    def collect(self, gpus: object) -> list[Report]:
+        self.looks += 1
+        if self.looks == 2:
+            self.let_go.wait(30)
+        job = Measure(job=61, user="alice", account="", processes=1)
+        return [Report(cluster="alpha", node=NODE, time=time.time(), seconds=0.0, jobs=(job,))]
+
+    def learn(self, told: dict[str, int]) -> None:
+        self.learnt.append(told)
+
+
+def made_up(interval: float) -> tuple[Agent, Hangs]:
+    agent = agents.of_settings(given.Settings(agent=given.Agent(interval=interval)))
+    collector = Hangs(agent)
+    agent._collector = collector  # type: ignore[assignment]
+    return agent, collector
+
+
+class Fed(Notifier):
+    def __init__(self) -> None:
+        super().__init__({})
+        self.times = 0
+
+    def watchdog(self) -> None:
+        self.times += 1
+
+
+async def comes(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+def test_no_job_is_shown_while_looks_hang(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "_LEAST_PATIENCE", 0.0)
+    monkeypatch.setattr(agents, "_TICK", 0.05)
+
+    async def scenario() -> None:
+        agent, collector = made_up(0.3)
+        pages, fed = Pages(agent, compat=False), Fed()
+        told: list[int] = []
+
+        async def listen(reports: list[Report]) -> None:
+            told.append(len(reports))
+
+        async def page() -> str:
+            return b"".join(await pages.body("default", openmetrics=False, gzip=False)).decode()
+
+        agent.listeners.append(listen)
+        tasks = [asyncio.create_task(one) for one in (agent.run(), agent.mind(), agents._watch(fed, 0.05, agent))]
+        await comes(lambda: collector.looks == 2)
+        waits = asyncio.create_task(page())  # it is rendered by the thread that hangs
+        await comes(lambda: agent.stale)
+        await comes(lambda: not agent.reports)
+        times = fed.times
+        assert times > 0
+        for text in (await waits, await page()):
+            assert "slurm_job_processes{" not in text
+            assert "slurm_agent_looks_total{" in text and "slurm_agent_timestamp_seconds{" in text
+        await asyncio.sleep(0.2)
+        assert fed.times == times
+        collector.let_go.set()
+        await comes(lambda: bool(agent.reports))
+        assert 'jobid="61"' in await page()
+        await comes(lambda: fed.times > times)
+        assert told[:3] == [1, 0, 1]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await agent.close()
+
+    asyncio.run(scenario())
+    assert [record.message for record in caplog.records if record.name == "slurmscope.node.agent"] == [
+        "no look at the jobs comes to an end, and none is shown any more",
+    ]
+
+
+def test_looks_go_on_while_slurmctld_is_asked() -> None:
+    async def scenario() -> None:
+        agent, collector = made_up(15)
+        collector.let_go.set()
+        answered = asyncio.Event()
+        asked: list[list[str]] = []
+
+        async def ask(keys: list[str]) -> dict[str, int]:
+            asked.append(keys)
+            await answered.wait()
+            return {"scope/sFV1M7EWC9FF00": 7}
+
+        agent._scheduler.ask = ask  # type: ignore[method-assign,assignment]
+        collector.unknown = ["scope/sFV1M7EWC9FF00"]
+        await asyncio.wait_for(agent.look(), 10)
+        await asyncio.wait_for(agent.look(), 10)
+        assert (collector.looks, collector.learnt) == (2, [])
+        answered.set()
+        await comes(lambda: collector.learnt == [{"scope/sFV1M7EWC9FF00": 7}])
+        assert asked == [["scope/sFV1M7EWC9FF00"]]
+        await agent.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_driver_that_tells_of_some_gpus_is_up() -> None:
+    class Some:
+        problems: ClassVar = {"nvidia": "one is lost", "amd": "hangs"}
+
+        async def read(self) -> tuple[Gpu, ...]:
+            return (Gpu(uuid="GPU-1", index=0, vendor="nvidia"),)
+
+        async def close(self) -> None: ...
+
+    async def scenario() -> None:
+        agent, _ = made_up(15)
+        agent._gpus = Some()  # type: ignore[assignment]
+        await agent.look()
+        assert agent.view.drivers == {"nvidia": True, "amd": False}
+        await agent.close()
+
+    asyncio.run(scenario())
+
+
+def test_nowhere_to_show_it_and_nowhere_to_send_it(tmp_path: Path) -> None:
+    line = [str(SLURMSCOPE), "agent", "--listen", "none"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
+    assert done.returncode == 2 and "agent.serve_url or pushgateway.url" in done.stderr
+
+
+def test_files_are_counted_out_after_their_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr("slurmscope.listening.raise_file_limit", lambda: order.append("limit"))
+    monkeypatch.setattr(agents, "Collector", lambda *_, **__: order.append("collector"))
+    agents.of_settings(given.Settings())
+    assert order == ["limit", "collector"]

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 _TICK = 2.0  # seconds between two looks at which jobs there are
 _ASK_EVERY = 60.0  # seconds between questions to slurmctld, where nothing else tells
+_LOOKS_MISSED = 3  # after which what was seen last is not shown as if it were of now
+_LEAST_PATIENCE = 15.0  # seconds; a driver of GPUs that hangs costs a look five
 _PUSH_WAIT = 2.0  # a gateway that comes back must not go on showing jobs that have ended
 
 
@@ -58,7 +60,11 @@ class Agent:
         self._looks = 0
         self._seconds = 0.0
         self._last_seconds = 0.0
+        self._completed = time.monotonic()  # the last look, in this clock
+        self._time: float | None = None
+        self._is_stuck = False
         self._asked = float("-inf")
+        self._asking: asyncio.Task[None] | None = None
         self._drivers: dict[str, bool] = {}
         self._collector = Collector(
             found,
@@ -72,17 +78,42 @@ class Agent:
     async def look(self) -> None:
         started = time.monotonic()
         gpus = await self._gpus.read()
-        self._drivers = dict.fromkeys((gpu.vendor for gpu in gpus), True) | dict.fromkeys(self._gpus.problems, False)
+        # one card of several that fell off its bus is a problem of the driver's, which still tells of the others
+        self._drivers = dict.fromkeys(self._gpus.problems, False) | dict.fromkeys((gpu.vendor for gpu in gpus), True)
         reports = await compute(self._collector.collect, gpus)
         self._looks += 1
-        self._last_seconds = time.monotonic() - started
+        self._completed = time.monotonic()
+        self._last_seconds = self._completed - started
         self._seconds += self._last_seconds
+        self._time = max((report.time for report in reports), default=self._time)
+        if self._is_stuck:
+            self._is_stuck = False
+            log.info("the jobs of this node are looked at again")
         await self._tell(reports)
-        await self._ask()
+        self._ask()
 
     async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
         await self._gpus.close()
         self._collector.close()
+
+    @property
+    def stale(self) -> bool:
+        """The kernel may keep whoever reads of a process waiting for as long as that waits for a dead file server."""
+        age = time.monotonic() - self._completed
+        return age > max(_LOOKS_MISSED * self._interval, _LEAST_PATIENCE)
+
+    async def mind(self) -> None:
+        """Takes the jobs away when looks do not come to an end any more: they would go on as if they lived."""
+        while True:
+            if self.stale and not self._is_stuck:
+                self._is_stuck = True
+                age = round(time.monotonic() - self._completed)
+                log.error("no look at the jobs comes to an end, and none is shown any more", extra=fields(seconds=age))
+                await self._tell([])
+            await asyncio.sleep(_TICK)
 
     async def run(self) -> None:
         """Looks until it is cancelled: at each interval, and sooner when a job has come; those that have gone are
@@ -114,12 +145,23 @@ class Agent:
         for listener in self.listeners:
             await listener(reports)
 
-    async def _ask(self) -> None:
-        """Only where neither the folder, nor slurmstepd, nor the environment of a process tells whose it is."""
+    def _ask(self) -> None:
+        """Only where neither the folder, nor slurmstepd, nor the environment of a process tells whose it is. Looks go
+        on meanwhile: slurmctld may take its time."""
         unknown = self._collector.unknown
-        if unknown and time.monotonic() - self._asked > _ASK_EVERY:
+        if not unknown or time.monotonic() - self._asked <= _ASK_EVERY:
+            return
+        if self._asking is None or self._asking.done():
             self._asked = time.monotonic()
-            self._collector.learn(await self._scheduler.ask(unknown))
+            self._asking = asyncio.create_task(self._learn(unknown))
+
+    async def _learn(self, unknown: list[str]) -> None:
+        try:
+            told = await self._scheduler.ask(unknown)
+            # by the thread that looks, so that it does not happen within a look
+            await compute(self._collector.learn, told)
+        except Exception:  # a fault of ours must not end the agent
+            log.exception("whose some cgroups are could not be learnt")
 
     @property
     def view(self) -> AgentView:
@@ -131,7 +173,7 @@ class Agent:
             self._looks,
             self._seconds,
             self._last_seconds,
-            max((report.time for report in self.reports), default=None),
+            self._time,
             dict(collector.missed.counts),
             collector.leftovers,
             self._drivers,
@@ -145,19 +187,30 @@ def _without(report: Report, gone: frozenset[tuple[str, int]]) -> Report:
 
 
 def of_settings(settings: Settings) -> Agent:
+    # before the files of /proc that are kept open are counted out
+    listening.raise_file_limit()
     return Agent(settings, mounts(), Slurm(Squeue(settings.slurm, settings.agent.node)), Gpus())
 
 
 async def serve(settings: Settings, announce: Callable[[str], None] = lambda url: None) -> None:
     """Looks, serves and sends until SIGTERM or SIGINT. Raises ServeError."""
+    if settings.agent.listen == "none" and not settings.agent.serve_url and not settings.pushgateway.url:
+        raise listening.WrongSetting(
+            'agent.listen is "none", and there is nothing to send to: set agent.listen, agent.serve_url or '
+            "pushgateway.url"
+        )
     agent = of_settings(settings)
+    if not agent.cluster:
+        log.warning(
+            "the cluster's name is unknown: set slurm.cluster, or slurm.conf to a file that this user may read; "
+            "`slurmscope agent --check` says where it was looked for"
+        )
     pages = Pages(agent, compat=settings.metrics.compat)
     address = msgspec.structs.replace(settings.serve, listen=settings.agent.listen)
     stopped = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(signum, stopped.set)
-    listening.raise_file_limit()
-    tasks = [asyncio.create_task(agent.run())]
+    tasks = [asyncio.create_task(agent.run()), asyncio.create_task(agent.mind())]
     closing: list[Any] = []
     if settings.agent.serve_url:
         poster = Poster(settings.agent)
@@ -175,7 +228,7 @@ async def serve(settings: Settings, announce: Callable[[str], None] = lambda url
         tasks.append(asyncio.create_task(_listen(address, pages, announce)))
     notifier = Notifier()
     if (interval := watchdog_interval()) is not None:
-        tasks.append(asyncio.create_task(_watch(notifier, interval)))
+        tasks.append(asyncio.create_task(_watch(notifier, interval, agent)))
     for task in tasks:
         task.add_done_callback(lambda task: stopped.set())
     notifier.ready()
@@ -223,7 +276,9 @@ async def _listen(address: Serve, pages: Pages, announce: Callable[[str], None])
         raise
 
 
-async def _watch(notifier: Notifier, interval: float) -> None:
+async def _watch(notifier: Notifier, interval: float, agent: Agent) -> None:
+    """systemd starts anew what does not look any more."""
     while True:
-        notifier.watchdog()
+        if not agent.stale:
+            notifier.watchdog()
         await asyncio.sleep(interval)

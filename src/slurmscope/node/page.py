@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import time
 from collections.abc import Sequence
@@ -59,10 +60,19 @@ class Pages:
         key = profile, openmetrics
         page = self._made.get(key)
         if page is None:
-            page = await compute(self._page, profile, reports, openmetrics)
+            page = await self._rendered(profile, reports, openmetrics)
             if self._of is reports:
                 self._made[key] = page
         return page.body(self._last(openmetrics), gzip=gzip)
+
+    async def _rendered(self, profile: str, reports: Sequence[Report], openmetrics: bool) -> Page:
+        if not reports:
+            return Page([])
+        rendering = asyncio.ensure_future(compute(self._page, profile, reports, openmetrics))
+        # the thread that renders is the one that looks: when that hangs, whoever waits is told of the agent at least
+        while not rendering.done() and self.looking.reports:
+            await asyncio.wait({rendering}, timeout=1.0)
+        return await rendering if rendering.done() else Page([])
 
     def _page(self, profile: str, reports: Sequence[Report], openmetrics: bool) -> Page:
         topics = PROFILES["slurmscope" if profile == "default" and not self._compat else profile]
