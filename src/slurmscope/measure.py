@@ -112,9 +112,9 @@ class Measure(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     memory_pressure: Pressure | None = None
     io_pressure: Pressure | None = None
     # processes
-    processes: int = 0
-    threads: int = 0
-    zombies: int = 0
+    processes: int | None = 0
+    threads: int | None = 0
+    zombies: int | None = 0
     open_files: int | None = None  # that have a path, devices not among them
     descriptors: int | None = None  # pipes, sockets and all
     scratch: bool | None = None  # whether it was ever seen with a file of a scratch file system open

@@ -57,7 +57,9 @@ class Groups:
                         for file in ("cpuset.cpus", "cpuset.mems"):
                             (path / file).write_text((path.parent / file).read_text())
 
-    def start(self, inside: str, argv: Sequence[str], **more: Any) -> subprocess.Popen[bytes]:
+    def start(
+        self, inside: str, argv: Sequence[str], user: int | None = None, **more: Any
+    ) -> subprocess.Popen[bytes]:
         """A process that is in the group before it begins."""
         self.make(inside)
         places = [str(self.folder(name, inside) / "cgroup.procs") for name in self.where.trees]
@@ -67,6 +69,10 @@ class Groups:
                 handle = os.open(place, os.O_WRONLY)
                 os.write(handle, b"0")
                 os.close(handle)
+            if user is not None:  # only now, for the groups are root's
+                os.setgroups([])
+                os.setgid(user)
+                os.setuid(user)
 
         # nor has it any file open but those that it opens itself
         options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **more}
@@ -107,8 +113,8 @@ class Groups:
                     time.sleep(0.05)
 
     def _empty(self, path: Path) -> None:
-        for pid in (path / "cgroup.procs").read_text().split():
-            with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(OSError):  # it has gone, or tells of threads only
+            for pid in (path / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
 
 

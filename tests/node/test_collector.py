@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from node.real import V1, V2, groups, told, trees
 
-from slurmscope.measure import Measure, Report
+from slurmscope.measure import Gpu, Measure, Report
 from slurmscope.node.collector import Collector
 from slurmscope.node.mounts import Mounts
 from slurmscope.node.scheduler import Found, Scheduler, Told
@@ -88,7 +88,7 @@ def test_version_2_as_24_11_and_26_05_name_it(name: str, tmp_path: Path) -> None
         assert again.scratch is True and again.open_files == 0
         assert again.cpu_seconds is not None and job.cpu_seconds is not None and again.cpu_seconds >= job.cpu_seconds
         grown = (again.cpu_seconds - job.cpu_seconds) / (later.time - report.time)
-        assert job.cores is None and again.cores == pytest.approx(grown)
+        assert job.cores is None and again.cores == pytest.approx(grown, rel=0.5)
         assert looking.missed.counts.get("error") is None
 
 
@@ -214,6 +214,135 @@ def test_a_part_of_a_heterogeneous_job() -> None:
         assert (found.job, found.account) == (62, "physics")
 
 
+def test_a_job_that_has_only_its_extern_step_for_long() -> None:
+    """It is known as soon as it has a step, however long that took."""
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        made.daemon("job_71/step_extern/slurm", "slurmstepd: [71.extern]")
+        made.start("job_71/step_extern/user/task_special", ["sleep", "100000000"])
+        looking = collector(where)
+        for _ in range(25):
+            waits = only(looking)
+            assert (waits.job, waits.processes, waits.account) == (71, 0, "")
+        made.start("job_71/step_0/user/task_0", ["sleep", "1000"], env=told(71), user=65534)
+        found = only(looking)
+        assert (found.account, found.uid, found.user, found.processes) == ("physics", 65534, "nobody", 1)
+
+
+def test_roots_process_in_a_job_does_not_make_it_roots() -> None:
+    """As pam_slurm_adopt puts sshd there."""
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        made.start("job_72/step_extern/user/task_special", ["sleep", "1000"], env={})
+        looking = collector(where)
+        assert only(looking).uid == 0
+        made.start("job_72/step_0/user/task_0", ["sleep", "1000"], env=told(72), user=65534)
+        assert only(looking).uid == 65534
+
+
+def test_each_step_has_gpus_of_its_own() -> None:
+    where = trees(V2)
+    cards = [Gpu(uuid=f"GPU-{at}aaaa", index=at, minor=at, vendor="nvidia", processes=()) for at in range(4)]
+    with groups(where, SCOPE) as made:
+        for step in range(3):
+            environ = told(73, SLURM_STEP_GPUS=str(step), SLURM_JOB_GPUS="3", SLURM_CPUS_ON_NODE=str(step + 1))
+            made.start(f"job_73/step_{step}/user/task_0", ["sleep", "1000"], env=environ)
+        looking = collector(where)
+        (found,) = next(one for one in looking.collect(cards) if one.node == "testnode").jobs
+        assert [gpu.index for gpu in found.gpus or ()] == [0, 1, 2] and found.cpus == 3
+        made.start("job_73/step_batch/user/task_0", ["sleep", "1000"], env=told(73, SLURM_JOB_GPUS="0-3"))
+        (found,) = next(one for one in looking.collect(cards) if one.node == "testnode").jobs
+        assert [gpu.index for gpu in found.gpus or ()] == [0, 1, 2, 3]
+
+
+def test_a_job_that_comes_into_a_folder_that_was_left_over(tmp_path: Path) -> None:
+    """Nothing of the one before is told of it."""
+    where = trees(V2)
+    (tmp_path / "scratch").mkdir()
+    with groups(where, SCOPE) as made:
+        inside = "job_74/step_0/user/task_0"
+        first, _ = made.work(inside, told(74) | {"SLURM_JOB_ACCOUNT": "old"}, files=1, folder=str(tmp_path / "scratch"))
+        looking = collector(where)
+        assert (only(looking).account, only(looking).scratch) == ("old", True)
+        first.kill()
+        first.wait()
+        looking.collect()
+        made.work(inside, told(74) | {"SLURM_JOB_ACCOUNT": "new"})
+        assert (only(looking).account, only(looking).scratch) == ("new", False)
+
+
+def test_nobody_is_the_schedulers_by_name_alone() -> None:
+    where = trees("freezer")
+    with groups(where, "slurm_testnode") as made:
+        title = "exec -a 'slurmstepd: [75.0]' sleep 1000"
+        made.start("uid_65534/job_75/step_0", ["bash", "-c", title], env=told(75), user=65534)
+        deadline = time.monotonic() + 10
+        while only(collector(where)).programs[0].name != "sleep" and time.monotonic() < deadline:
+            pass
+        assert only(collector(where)).processes == 1
+
+
+def test_who_says_to_be_another_job_is_not_told_as_it() -> None:
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        made.work("job_76/step_0/user/task_0", told(76))
+        made.work("sFV1M7EWC9FF05/step_0/user/task_0", told(76) | {"SLURM_JOB_ACCOUNT": "forged"}, children=3)
+        found = only(collector(where))
+        assert (found.account, found.processes) == ("physics", 1)
+
+
+def test_what_a_parent_that_ignores_its_children_lets_go(tmp_path: Path) -> None:
+    """The kernel gives what they used to nobody: it is kept as it was last seen."""
+    code = f"""
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def write(name, size):
+    with open({str(tmp_path)!r} + name, "wb") as file:
+        file.write(b"x" * size); file.flush(); os.fsync(file.fileno())
+child = os.fork()
+if child == 0:
+    write("/child", 12 << 20); print("READY", flush=True); sys.stdin.readline(); os._exit(0)
+time.sleep(0.1)
+while os.path.exists(f"/proc/{{child}}"):
+    time.sleep(0.05)
+write("/own", 4 << 20); print("READY", flush=True); time.sleep(1000)
+"""
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        argv = [sys.executable, "-c", code]
+        process = made.start("job_77/step_0/user/task_0", argv, stdout=subprocess.PIPE, env=told(77))
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        looking = collector(where)
+        assert near(only(looking).written_bytes, 12 << 20, least=1 << 16)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        assert near(only(looking).written_bytes, 16 << 20, least=1 << 16)
+
+
+def test_processes_that_are_hidden_are_unknown_and_not_none() -> None:
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        made.work("job_78/step_0/user/task_0", told(78), cpu=0.2)
+        hidden = collector(where, proc="/nonexistent")
+        found = only(hidden)
+        assert (found.job, found.processes, found.threads, found.rss, found.open_files) == (78, None, None, None, None)
+        assert found.cpu_seconds is not None and found.cpu_seconds > 0.1  # which the cgroup tells
+        assert hidden.missed.counts == {"hidden": 1} and hidden.leftovers == 0
+
+
+def test_a_node_that_had_jobs_is_told_to_have_none() -> None:
+    where = trees(V2)
+    with groups(where, SCOPE) as made:
+        process, _ = made.work("job_79/step_0/user/task_0", told(79))
+        looking = collector(where)
+        assert len(look(looking).jobs) == 1
+        process.kill()
+        process.wait()
+        assert look(looking).jobs == ()
+
+
 def test_nothing_at_all() -> None:
     report = look(collector(Mounts({})), "host1")
     assert (report.node, report.jobs) == ("host1", ())
@@ -250,7 +379,7 @@ class Toy:
     def titled(self, title: str) -> int | None:
         return None
 
-    def told(self, environ: Mapping[str, str]) -> Told:
+    def told(self, environ: Mapping[str, str], step: str) -> Told:
         return Told(int(environ["BATCH_ID"]), account="bio") if "BATCH_ID" in environ else Told()
 
     async def ask(self, keys: Sequence[str]) -> dict[str, int]:
@@ -325,8 +454,9 @@ def test_a_storm_of_processes_for_ten_thousand_looks() -> None:
         for number in range(10_000):
             report = look(looking)
             (job,) = report.jobs
-            assert 2 <= job.processes + job.zombies <= 8
-            seen += job.processes + job.zombies > 2
+            there = (job.processes or 0) + (job.zombies or 0)
+            assert 2 <= there <= 8
+            seen += there > 2
             if number % 2500 == 2499:
                 gc.collect()
                 sizes.append((len(list(Path("/proc/self/fd").iterdir())), _resident()))

@@ -157,8 +157,8 @@ def test_folders_of_version_2_that_are_others(name: str, tmp_path: Path) -> None
 
 def test_another_slice_of_version_2(tmp_path: Path) -> None:
     """CgroupSlice, from 26.05 on."""
-    (found,) = SLURM.find(v2(tmp_path, "hpc.slice/slurmstepd.scope/job_9"))
-    assert found.job == 9
+    mounts = v2(tmp_path, "hpc.slice/slurmstepd.scope/job_9", "hpc.slice/hpc-jobs.slice/slurmstepd.scope/job_10")
+    assert sorted(found.job or 0 for found in SLURM.find(mounts)) == [9, 10]
 
 
 def test_links_and_files_are_not_followed(tmp_path: Path) -> None:
@@ -288,21 +288,35 @@ ENVIRON = {
 
 
 def test_what_slurm_told_a_process() -> None:
-    assert SLURM.told(ENVIRON | {"HOME": "/"}) == Told(3385, frozenset(), "alice", "physics", 1794763676, 4)
+    assert SLURM.told(ENVIRON | {"HOME": "/"}, "step_0") == Told(
+        3385, frozenset(), "alice", "physics", 1794763676, 4, {"SLURM_JOB_ID": "3385"}
+    )
     parts = {"SLURM_JOB_ID_HET_GROUP_0": "3385", "SLURM_JOB_ID_HET_GROUP_1": "3386", "SLURM_JOB_ID_HET_GROUP_2": "x"}
-    assert SLURM.told(ENVIRON | parts).others == {3385, 3386}
-    assert SLURM.told({}) == Told()
+    assert SLURM.told(ENVIRON | parts, "step_0").others == {3385, 3386}
+    assert SLURM.told({}, "step_0") == Told()
 
 
 @pytest.mark.parametrize("odd", ["", "x", "-1", "1.5", " 7", "1_0", "\u0663", "9" * 12, "9" * 5000])
 def test_what_is_no_number_tells_nothing(odd: str) -> None:
-    told = SLURM.told(ENVIRON | dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOB_START_TIME", "SLURM_CPUS_ON_NODE"), odd))
+    told = SLURM.told(
+        ENVIRON | dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOB_START_TIME", "SLURM_CPUS_ON_NODE"), odd), "step_0"
+    )
     assert (told.job, told.start_time, told.cpus) == (None, None, None)
     assert told.user == "alice"
 
 
+def test_the_gpus_of_a_step_and_of_the_whole() -> None:
+    """What srun hands on of the batch script's is not a step's, which may be on another node."""
+    environ = ENVIRON | {"SLURM_JOB_GPUS": "0,1", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "0", "OTHER": "x"}
+    step, batch = SLURM.told(environ, "step_0"), SLURM.told(environ, "step_batch")
+    assert (step.whole, batch.whole) == (False, True)
+    assert step.gpus == {"SLURM_JOB_ID": "3385", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "0"}
+    assert batch.gpus == step.gpus | {"SLURM_JOB_GPUS": "0,1"}
+    assert len(SLURM.told(ENVIRON | {"SLURM_STEP_GPUS": "1," * 10_000}, "step_0").gpus["SLURM_STEP_GPUS"]) == 4096
+
+
 def test_long_names_are_cut() -> None:
-    told = SLURM.told(ENVIRON | {"SLURM_JOB_USER": "u" * 10_000, "SLURM_JOB_ACCOUNT": "a" * 10_000})
+    told = SLURM.told(ENVIRON | {"SLURM_JOB_USER": "u" * 10_000, "SLURM_JOB_ACCOUNT": "a" * 10_000}, "step_0")
     assert told.user == "u" * 256
     assert told.account == "a" * 256
 

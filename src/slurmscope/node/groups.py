@@ -31,7 +31,11 @@ _PRESSURE = re.compile(rb"^(some|full) [^\n]*?total=([0-9]{1,20})$", re.MULTILIN
 _DEVICE = re.compile(rb"^([0-9]+:[0-9]+) .*?rbytes=([0-9]{1,20}) wbytes=([0-9]{1,20})(?![0-9])", re.MULTILINE)
 # What is gone meanwhile, or was never there, is nobody's fault. Not supported are pressures where they are off, and
 # the processes of a threaded group, which are told in the one above it.
-_GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENOTDIR, errno.EOPNOTSUPP})
+GONE = frozenset({errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.ENOTDIR, errno.EOPNOTSUPP})
+
+
+NAMESPACE = "namespace"
+"""Why a process cannot be read that is in another namespace of pids."""
 
 
 class Missed:
@@ -63,7 +67,7 @@ def read(path: str, missed: Missed, most: float = inf) -> bytes | None:
         finally:
             os.close(handle)
     except OSError as error:
-        if error.errno not in _GONE:
+        if error.errno not in GONE:
             missed.add("permission" if error.errno in (errno.EACCES, errno.EPERM) else "error")
         return None
 
@@ -323,14 +327,16 @@ def _walk(folder: str, inside: str, found: dict[int, str], missed: Missed, depth
         if number:
             found[number] = inside
         else:
-            missed.add("namespace")  # 0: a process that is not of our namespace
+            missed.add(NAMESPACE)  # 0: a process that is not of our namespace
     if depth >= _DEEPEST:
         return
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return  # it has gone
+    except OSError as error:
+        if error.errno not in GONE:
+            missed.add("error")
+        return
     for name in names:
         _walk(f"{folder}/{name}", f"{inside}/{name}" if inside else name, found, missed, depth + 1)
 

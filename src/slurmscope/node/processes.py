@@ -8,6 +8,7 @@ import fnmatch
 import os
 import re
 import resource
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,10 +26,13 @@ _MOST_TITLE = 1 << 12
 _LOOK_AGAIN = 8
 _NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:", "/dmabuf:")
 
+# write_bytes counts what is truncated before it is written as well; less that, it would be no counter.
 _IO = re.compile(
-    rb"syscr: ([0-9]{1,20})\nsyscw: ([0-9]{1,20})\nread_bytes: ([0-9]{1,20})\nwrite_bytes: ([0-9]{1,20})\n"
-    rb"cancelled_write_bytes: (-?[0-9]{1,20})"
+    rb"syscr: ([0-9]{1,20})\nsyscw: ([0-9]{1,20})\nread_bytes: ([0-9]{1,20})\nwrite_bytes: ([0-9]{1,20})(?![0-9])"
 )
+_MOST_NETWORKS = 64  # of a job
+_MOST_LINKS = 4096  # descriptors of a process that are looked at one by one
+_IGNORES_CHILDREN = 1 << (signal.SIGCHLD - 1)
 
 Used = tuple[float, float, int, int, int, int]
 """User and system seconds, bytes read and written, reads and writes: each with those of the children that it reaped."""
@@ -44,6 +48,7 @@ class Process(msgspec.Struct, frozen=True, gc=False):
     rss: int
     used: Used
     knows_io: bool
+    reaps: bool = True  # its children: what they used becomes its own. False: it ignores them, and that is lost
 
     @property
     def zombie(self) -> bool:
@@ -70,12 +75,12 @@ def parse_stat(text: bytes) -> tuple[str, list[bytes]] | None:
 
 
 def parse_io(text: bytes) -> tuple[int, int, int, int] | None:
-    """read_bytes, written (less what was truncated before it was written), calls of read and of write."""
+    """Bytes read and written, calls of read and of write."""
     found = _IO.search(text)
     if found is None:
         return None
-    reads, writes, read_bytes, written, cancelled = map(int, found.groups())
-    return read_bytes, max(0, written - cancelled), reads, writes
+    reads, writes, read_bytes, written = map(int, found.groups())
+    return read_bytes, written, reads, writes
 
 
 class Reader:
@@ -103,6 +108,13 @@ class Reader:
     def exists(self, pid: int) -> bool:
         return os.path.exists(f"{self._proc}/{pid}/stat")  # noqa: PTH110 - this is asked often
 
+    def lives(self, process: Process) -> bool:
+        """Whether it is there, wherever; as long as we cannot tell, it is."""
+        missed = Missed()
+        text = read(f"{self._proc}/{process.pid}/stat", missed)
+        parsed = parse_stat(text) if text else None
+        return missed.now > 0 if parsed is None else int(parsed[1][19]) == process.started
+
     def process(self, pid: int, missed: Missed) -> Process | None:
         """None: it has ended."""
         text = self._handles.read(f"{self._proc}/{pid}/stat", missed)
@@ -123,6 +135,7 @@ class Reader:
             int(rest[21]) * _PAGE,
             ((user + reaped_user) / _TICKS, (system + reaped_system) / _TICKS, *(io or (0, 0, 0, 0))),
             io is not None,
+            not (len(rest) > 30 and rest[30].isdigit() and int(rest[30]) & _IGNORES_CHILDREN),
         )
 
     def files(self, process: Process, missed: Missed) -> Files | None:
@@ -159,17 +172,19 @@ class Reader:
         except OSError:
             return None
         files, scratch = 0, False
-        for name in names:
+        for name in names[:_MOST_LINKS]:
             try:
                 target = os.readlink(f"{folder}/{name}")  # noqa: PTH115 - no need for paths
             except OSError:
                 continue  # closed meanwhile
-            target = target.removeprefix(root)  # in a chroot, as its processes see it
+            if root and target.startswith(f"{root}/"):
+                target = target[len(root) :]  # in a chroot, as its processes see it
             if target.startswith("/") and not target.startswith(_NO_FILES):
                 files += 1
                 if not scratch and self._scratch is not None:
                     scratch = self._scratch.match(target) is not None
-        return Files(len(names), files, scratch)
+        # of a process with more the rest is taken to be like those
+        return Files(len(names), files * len(names) // max(1, min(len(names), _MOST_LINKS)), scratch)
 
     def environ(self, pid: int, missed: Missed) -> dict[str, str] | None:
         """None: it is not for us to see, or there is none."""
@@ -197,8 +212,10 @@ class Reader:
         for pid in pids:
             name = self._namespace(str(pid))
             if own is not None and name is not None and name != own and name not in found:
-                told = parse_network(read(f"{self._proc}/{pid}/net/dev", missed) or b"")
-                found[name] = sum(one for one, _ in told), sum(one for _, one in told)
+                text = read(f"{self._proc}/{pid}/net/dev", missed)
+                if text:
+                    told = parse_network(text)
+                    found[name] = sum(one for one, _ in told), sum(one for _, one in told)
         return found
 
     def _namespace(self, pid: str) -> str | None:
@@ -241,16 +258,21 @@ class Networks:
         self._past = 0, 0
 
     def total(self, now: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-        """None as long as it never had one of its own."""
-        for name, (received, sent) in self._last.items():
-            # gone, or another one under the same number
-            if name not in now or now[name][0] < received or now[name][1] < sent:
-                self._past = self._past[0] + received, self._past[1] + sent
-        self._last = dict(now)
-        if not now and self._past == (0, 0):
+        """None as long as it never had one of its own. One that is not seen may be seen again, and stays as it was."""
+        for name, told in now.items():
+            before = self._last.pop(name, (0, 0))
+            if told[0] < before[0] or told[1] < before[1]:
+                self._put_by(before)  # another one under the same number
+            self._last[name] = told
+        while len(self._last) > _MOST_NETWORKS:
+            self._put_by(self._last.pop(next(iter(self._last))))
+        if not self._last:
             return None
-        sums = [sum(one[at] for one in now.values()) for at in (0, 1)]
+        sums = [sum(one[at] for one in self._last.values()) for at in (0, 1)]
         return self._past[0] + sums[0], self._past[1] + sums[1]
+
+    def _put_by(self, told: tuple[int, int]) -> None:
+        self._past = self._past[0] + told[0], self._past[1] + told[1]
 
 
 class Inheritance:
@@ -265,6 +287,10 @@ class Inheritance:
         self._last: dict[int, Process] = {}
         self._own: dict[int, Process] = {}  # the scheduler's, which reap the first process of each task
         self._most: list[float] = [0] * 6
+
+    def unseen(self, processes: Mapping[int, Process]) -> list[Process]:
+        """Those that were there at the last look, and are not among these."""
+        return [one for pid, one in self._last.items() if pid not in processes]
 
     def total(self, processes: Mapping[int, Process], own: Mapping[int, Process]) -> list[float]:
         by_reaper: dict[int, list[float]] = {}
@@ -303,6 +329,6 @@ class Inheritance:
             if above is None:
                 return None
             if parent in processes and processes[parent].started == above.started:
-                return parent
+                return parent if processes[parent].reaps else None
             parent, seen = above.parent, seen + 1
         return None

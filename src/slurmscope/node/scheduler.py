@@ -31,6 +31,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     account: str = ""
     start_time: int | None = None
     cpus: int | None = None  # of this node
+    gpus: dict[str, str] = {}  # the variables that tell of them
+    whole: bool = False  # cpus and gpus are the job's on this node, and not only a step's
 
 
 class Scheduler(Protocol):
@@ -48,8 +50,8 @@ class Scheduler(Protocol):
         """The job that the scheduler's own process says it is for."""
         ...
 
-    def told(self, environ: Mapping[str, str]) -> Told:
-        """What it told the job's processes."""
+    def told(self, environ: Mapping[str, str], step: str) -> Told:
+        """What it told a process of the job; `step` is the first of the folders within the job's that it is in."""
         ...
 
     async def ask(self, keys: Sequence[str]) -> dict[str, int]:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from slurmscope.node.groups import GONE
 from slurmscope.node.mounts import V2, Mounts
 from slurmscope.node.scheduler import Found, Told
 
@@ -28,7 +29,9 @@ _SLUID = re.compile(r"s[0-9A-Z]{13}")
 _TITLE = re.compile(r"slurmstepd: \[([0-9]{1,10})(?:[._+][^\]]*)?\]")
 _CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*\"?([^\s#\"]+)", re.MULTILINE | re.IGNORECASE)
 _EXTERN = "sleep 100000000"  # what slurmstepd starts to keep the groups of an extern step in being
-_LONGEST = 256
+_LONGEST, _LONGEST_LIST = 256, 4096
+_WHOLE = ("step_batch", "step_interactive")  # that have all that the job has on the node
+_GPUS = re.compile(r"SLURM_\w*(GPU|MPS|SHARD)\w*|SLURM_JOB_ID|(CUDA|ROCR)_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL")
 _CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 
 
@@ -37,8 +40,20 @@ def _folders(path: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(path) as entries:
             yield from (entry for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
+    except OSError as error:
+        if error.errno not in GONE:
+            raise  # we cannot look, which does not mean that nothing is there
+
+
+def _slices(tree: str) -> Iterator[str]:
+    """system.slice, unless CgroupSlice names another: a-b.slice is in a.slice. What is in user.slice is users' own."""
+    for one in _folders(tree):
+        if one.name.endswith(".slice") and one.name != "user.slice":
+            yield one.path
+            inner = f"{one.name.removesuffix('.slice')}-"
+            yield from (
+                two.path for two in _folders(one.path) if two.name.startswith(inner) and two.name.endswith(".slice")
+            )
 
 
 Squeue = Callable[[Sequence[str]], Awaitable[dict[str, int]]]
@@ -73,9 +88,7 @@ class Slurm:
                         yield Found(key, int(job[1]), {controller: folder.path}, named[1] or "", int(uid[1]))
 
     def _find_v2(self, tree: str) -> Iterator[Found]:
-        # system.slice, unless CgroupSlice names another; what is in user.slice is users' own
-        slices = (one.path for one in _folders(tree) if one.name.endswith(".slice") and one.name != "user.slice")
-        for above in (tree, *slices):
+        for above in (tree, *_slices(tree)):
             for scope in _folders(above):
                 if not (named := _SCOPE.fullmatch(scope.name)):
                     continue
@@ -98,9 +111,14 @@ class Slurm:
         found = _TITLE.match(title)
         return int(found[1]) if found else None
 
-    def told(self, environ: Mapping[str, str]) -> Told:
+    def told(self, environ: Mapping[str, str], step: str) -> Told:
         # the parts of a heterogeneous job are jobs of their own, and are told the number of the first of them
         parts = (_number(value) for name, value in environ.items() if name.startswith("SLURM_JOB_ID_HET_GROUP_"))
+        whole = step in _WHOLE
+        # srun hands the variables of the batch script on, to other nodes as well, where its GPUs are not the job's
+        gpus = {name: value[:_LONGEST_LIST] for name, value in environ.items() if _GPUS.fullmatch(name)}
+        if not whole and "SLURM_STEP_GPUS" in gpus:
+            gpus.pop("SLURM_JOB_GPUS", None)
         return Told(
             _number(environ.get("SLURM_JOB_ID", "")),
             frozenset(number for number in parts if number is not None),
@@ -108,6 +126,8 @@ class Slurm:
             environ.get("SLURM_JOB_ACCOUNT", "")[:_LONGEST],
             _number(environ.get("SLURM_JOB_START_TIME", "")),
             _number(environ.get("SLURM_CPUS_ON_NODE", "")),
+            gpus,
+            whole,
         )
 
     async def ask(self, keys: Sequence[str]) -> dict[str, int]:
