@@ -81,6 +81,24 @@ def test_all_of_it_is_in_the_store(made: Past) -> None:
     assert set(of) == {done[-1]}
 
 
+def test_the_last_jobs_were_measured(made: Past) -> None:
+    """What agents saw comes to what the accounting tells."""
+    late = [one for one in made.told if (one.job.end_time or 0) > END - 12 * HOUR]
+    found = made.store.summaries(CLUSTER, [one.job.key for one in late])
+    assert len(found) > 100 and made.store.stats().counts["measured"] == len(found)
+    for one in late:
+        measured = found.get(one.job.key)
+        if measured is None:
+            assert one.cpu_seconds is None or (one.job.end_time or 0) - (one.job.start_time or 0) < 60
+            continue
+        assert measured.coverage is not None and measured.cpu_seconds is not None and one.cpu_seconds is not None
+        assert measured.cpu_seconds <= 1.05 * one.cpu_seconds * measured.coverage + 1
+        if one.job.nodes <= 8:
+            assert measured.coverage > 0.99 and measured.cpu_seconds > 0.8 * one.cpu_seconds - 1
+        assert (measured.gpu is not None) == bool(one.job.gpus)
+        assert made.store.course(CLUSTER, *one.job.key) is not None
+
+
 def test_a_past_belongs_to_one_story(made: Past) -> None:
     assert not past.needed(made.store, CLUSTER, END, DAYS)
     assert past.needed(made.store, CLUSTER, END + 6 * HOUR, DAYS), "a story that begins later is another one"

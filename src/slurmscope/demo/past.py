@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from slurmscope import model
-from slurmscope.demo import figures, jobs
+from slurmscope.demo import figures, jobs, measured
 from slurmscope.demo.cluster import DAY, HOUR, Fault, Node, folded
 from slurmscope.demo.figures import PREEMPTED
 from slurmscope.demo.quick import Quick, Run
@@ -26,6 +26,7 @@ from slurmscope.store.protocol import COARSE, MIDDLE, KeptNode, NodeChange, Span
 
 DAYS = 90
 _MIDDLE_DAYS = 60  # for so long the finer totals are kept
+_MEASURED = 12 * HOUR  # before the end: since then there are agents
 _MIB = 2**20
 _BATCH = 5000
 _QOS = {"normal": 4000, "high": 7000, "debug": 6000}
@@ -72,6 +73,7 @@ def _make(store: Store, cluster: str, seed: int, end: int, progress: Callable[[i
     told = lives(quick)
     while some := list(islice(told, _BATCH)):
         recorder.tell(store, cluster, some, end)
+        _measure(store, cluster, [one for one in some if (one.job.end_time or 0) > end - _MEASURED])
         done += len(some)
         progress(done, of)
     while batch := list(islice(points, 4 * _BATCH)):
@@ -87,6 +89,11 @@ def _make(store: Store, cluster: str, seed: int, end: int, progress: Callable[[i
             [KeptNode(cluster, node_record(node, end), end, since[node.name]) for node in quick.ground.nodes]
         )
         writer.put_spans([Span(begin, end)])
+
+
+def _measure(store: Store, cluster: str, told: list[Accounted]) -> None:
+    with store.writing(cluster) as writer:
+        writer.put_measured([one for one in map(measured.of, told) if one is not None])
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
