@@ -462,6 +462,13 @@ def test_other_programs_variables_are_left_alone() -> None:
     assert config.load(env=env).settings == Settings()
 
 
+def test_what_the_wrapper_of_job_scripts_is_told_stops_no_other_command() -> None:
+    Path(".env").write_text("SLURMSCOPE_TRACE_TOKEN_FILE=/home/alice/token\n")
+    assert config.load(env={"SLURMSCOPE_TRACE_TOKEN": "secret"}).settings == Settings()
+    found = problems(env={"SLURMSCOPE_TRACE_TOKENZ": "secret"})
+    assert found == ["environment: SLURMSCOPE_TRACE_TOKENZ: unknown variable, did you mean SLURMSCOPE_TRACE_TOKENS?"]
+
+
 def test_the_slow_interval_is_no_shorter_than_the_fast_one() -> None:
     assert problems("[poll]\ninterval = 30\nslow_interval = 20") == [
         "given.toml: poll.slow_interval: expected at least poll.interval, which is 30, found 20"

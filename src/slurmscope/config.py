@@ -29,6 +29,8 @@ _PREFIX = "SLURMSCOPE_"
 _CONFIG = "SLURMSCOPE_CONFIG"
 MIGRATE_TO = "SLURMSCOPE_MIGRATE_TO"
 """No setting: it stands for `--to` of `slurmscope store migrate`, where it would show a password."""
+# of `slurmscope run`, which is no part of what is set here; job scripts export them to whatever they start
+_OF_THE_WRAPPER = ("SLURMSCOPE_TRACE_TOKEN", "SLURMSCOPE_TRACE_TOKEN_FILE")
 # the integration tests are steered by variables of their own
 _LAB_PREFIX = "SLURMSCOPE_LAB"
 _MASK = "********"
@@ -389,7 +391,7 @@ def _from_variables(variables: Mapping[str, str], place: str, problems: list[str
             found[key] = Found(variables[name], f"{place}: {name}", text=True)
     for name in variables:
         if name.startswith(_PREFIX) and name not in _VARIABLES:
-            if name in (_CONFIG, MIGRATE_TO) or name.startswith(_LAB_PREFIX):
+            if name in (_CONFIG, MIGRATE_TO, *_OF_THE_WRAPPER) or name.startswith(_LAB_PREFIX):
                 continue
             near = _nearest(name.removeprefix(_PREFIX), [other.removeprefix(_PREFIX) for other in _VARIABLES], _PREFIX)
             problems.append(f"{place}: {notation.name(name)}: unknown variable{near}")
