@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -145,10 +146,36 @@ def test_commands_prints_the_table(tmp_path: Path) -> None:
 def test_hash_password(tmp_path: Path) -> None:
     from slurmscope.auth import check_password, hash_token
 
-    done = run(tmp_path, "hash-password", stdin="secret\nsecret\n")
-    assert check_password("secret", done.stdout.splitlines()[-1])
-    done = run(tmp_path, "hash-password", "--token", stdin="letmein\nletmein\n")
-    assert done.stdout.splitlines()[-1] == hash_token("letmein")
+    done = run(tmp_path, "hash-password", stdin="secret\n")
+    assert check_password("secret", done.stdout.strip()) and done.stderr == ""
+    done = run(tmp_path, "hash-password", "--token", stdin="let me in\r\nno more\n")
+    assert (done.stdout, done.stderr) == (f"{hash_token('let me in')}\n", "")
+    done = run(tmp_path, "hash-password", "--token", stdin="")
+    assert (done.returncode, done.stdout) == (2, "") and "token: expected a line" in done.stderr
+
+
+def test_hash_password_asks_at_a_terminal(tmp_path: Path) -> None:
+    from slurmscope.auth import hash_token
+
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [SLURMSCOPE, "hash-password", "--token"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        start_new_session=True,  # so that it asks at this terminal, and not at the one of the tests
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for question in (b"Token: ", b"confirmation: "):
+            asked = b""
+            while not asked.endswith(question):
+                asked += process.stderr.read(1)
+            time.sleep(0.2)  # what is typed before the echo is off is thrown away
+            os.write(ours, b"letmein\n")
+        assert process.stdout.read().decode().split()[-1] == hash_token("letmein")
+    os.close(theirs)
+    os.close(ours)
 
 
 @pytest.mark.parametrize(

@@ -394,8 +394,34 @@ main.add_command(cli_trace.run_command)
 
 
 @main.command("hash-password")
-@click.option("--token", is_flag=True, help="Hash a bearer token for serve.tokens in place of a password.")
+@click.option(
+    "--token",
+    is_flag=True,
+    help="Hash a bearer token, for serve.tokens, agents.tokens or trace.tokens, in place of a password.",
+)
 def hash_password(token: bool) -> None:
-    """Ask for a password and print its hash, for serve.users."""
-    secret = click.prompt("Token" if token else "Password", hide_input=True, confirmation_prompt=True)
+    """Ask for a password and print its hash, for serve.users.
+
+    Where standard input is no terminal, its first line is the secret:
+
+    \b
+    slurmscope hash-password --token < /etc/slurmscope/token
+    """
+    what = "token" if token else "password"
+    if sys.stdin is not None and sys.stdin.isatty():
+        secret = str(click.prompt(what.capitalize(), hide_input=True, confirmation_prompt=True))
+    else:
+        secret = _first_line(what)
     show(auth.hash_token(secret) if token else auth.hash_password(secret))
+
+
+def _first_line(what: str) -> str:
+    """Of standard input; it is in one of our files as well, whose last line may have no end."""
+    line = sys.stdin.buffer.readline() if sys.stdin is not None else b""
+    try:
+        secret = line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        fail(f"{what}: expected text in UTF-8 on standard input", 2)
+    if not secret:
+        fail(f"{what}: expected a line on standard input, found none", 2)
+    return secret

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from slurmscope.settings import Settings
-from slurmscope.terminal import config_option, load, run, show, show_json
+from slurmscope.terminal import config_option, fail, load, run, show, show_json
 
 _BETWEEN = 1.0  # seconds between the two looks of --once: what is used is told by the difference
 
@@ -21,7 +21,9 @@ _BETWEEN = 1.0  # seconds between the two looks of --once: what is used is told 
 @config_option
 @click.option("--listen", metavar="HOST:PORT", help="Address of its page, e.g. :9095 for all interfaces, or none.")
 @click.option("--once", is_flag=True, help="Look twice, a second apart, print the page, and exit.")
-@click.option("--json", "as_json", is_flag=True, help="With --once or --check: as JSON, for scripts.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="For scripts: what --once, or --check, tells as JSON; alone, as --once."
+)
 @click.option("--check", is_flag=True, help="Say what can be measured here, what cannot, and what to do; then exit.")
 def agent_command(path: Path | None, listen: str | None, once: bool, as_json: bool, check: bool) -> None:
     """Measure what the jobs of this node use, and serve it as http://127.0.0.1:9095/metrics.
@@ -35,7 +37,7 @@ def agent_command(path: Path | None, listen: str | None, once: bool, as_json: bo
     slurmscope agent --once       one look at the jobs of this node
     slurmscope agent              serve it; agent.serve_url and pushgateway.url send it as well
 
-    docs/agent.md has the systemd unit, what each Slurm setting must be, and every metric.
+    docs/agent.md has the systemd unit and what each Slurm setting must be, docs/metrics.md every metric.
     """
     settings = load(path, agent__listen=listen).settings
     # only here, so that nobody else pays for loading it
@@ -53,10 +55,13 @@ async def _once(settings: Settings, as_json: bool) -> None:
     from slurmscope.node import agent  # noqa: PLC0415
     from slurmscope.node.page import Pages  # noqa: PLC0415
 
-    looking = agent.of_settings(settings)
-    await looking.look()
-    await asyncio.sleep(_BETWEEN)
-    await looking.look()
+    try:
+        looking = agent.of_settings(settings)
+        await looking.look()
+        await asyncio.sleep(_BETWEEN)
+        await looking.look()
+    except (OSError, RuntimeError) as error:  # the host denies us a thread, or a file
+        fail(f"the jobs of this node cannot be looked at: {error}; `slurmscope agent --check` says more")
     if as_json:
         show_json(looking.reports)
     else:
