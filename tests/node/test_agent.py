@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import threading
 import time
@@ -28,8 +29,10 @@ from servers.process import Server
 from sinks.made import Question, Reply, mock
 
 from slurmscope import settings as given
+from slurmscope.doctor.finding import Finding
 from slurmscope.measure import Gpu, Measure, Report
 from slurmscope.node import agent as agents
+from slurmscope.node import check
 from slurmscope.node.agent import Agent
 from slurmscope.node.page import Pages
 from slurmscope.notify import Notifier
@@ -118,7 +121,85 @@ def test_what_can_be_measured_here(tmp_path: Path) -> None:
     assert "JobAcctGatherType=(not set)" in found["agent-slurm-conf"]["message"]
     assert "task/cgroup" not in found["agent-slurm-conf"]["message"]
     assert found["agent-jobs"]["status"] == "ok"
+    assert found["agent-cluster"]["message"] == "the cluster is alpha (ClusterName in the file slurm.conf)"
     assert found["agent-processes"]["status"] == ("ok" if os.geteuid() == 0 else "warning")
+
+
+def checks(settings: given.Settings) -> dict[str, Finding]:
+    return {finding.check.value: finding for finding in asyncio.run(check.check(settings))}
+
+
+def test_a_cluster_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurmscope.node.slurm._CONFS", ())
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "other.conf"))
+    slurm = given.Slurm(conf=str(tmp_path / "slurm.conf"))
+    found = checks(given.Settings(slurm=slurm))
+    for name, status in (("agent-cluster", "warning"), ("agent-slurm-conf", "skipped")):
+        assert found[name].status == status
+        assert f"{tmp_path}/slurm.conf (setting slurm.conf), {tmp_path}/other.conf (variable SLURM_CONF)" in (
+            found[name].message
+        )
+    (tmp_path / "slurm.conf").write_text("ProctrackType=proctrack/cgroup\n")
+    assert "no ClusterName in" in checks(given.Settings(slurm=slurm))["agent-cluster"].message
+    named = checks(given.Settings(slurm=given.Slurm(cluster="alpha")))["agent-cluster"]
+    assert (named.status, named.message) == ("ok", "the cluster is alpha (slurm.cluster)")
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "cure"),
+    [
+        ((404, {}, b"not here"), "takes nothing from agents", "agent.serve_url is the address without /agent"),
+        ((405, {}, b"only GET"), "takes nothing from agents", "set agents.enabled there"),
+        ((400, {}, b"cluster: expected beta, found 'alpha'"), "refuses reports of this cluster", "set slurm.cluster"),
+        ((500, {}, b"oh"), "answers 500: oh", "see its log"),
+        ((200, {}, b""), "takes what is measured of alpha", ""),
+    ],
+)
+def test_what_a_server_says_to_a_report_without_jobs_mock(reply: Reply, said: str, cure: str) -> None:
+    got: list[dict[str, object]] = []
+
+    def answer(question: Question) -> Reply:
+        got.extend(json.loads(question.body))
+        return reply
+
+    with mock(answer) as url:
+        settings = given.Settings(
+            agent=given.Agent(serve_url=url, node="n1", listen="none"), slurm=given.Slurm(cluster="alpha")
+        )
+        found = checks(settings)["agent-serve"]
+    assert said in found.message and cure in found.next_step
+    assert (found.status == "ok") == (reply[0] == 200)
+    assert [(one["cluster"], one["node"], one["jobs"]) for one in got] == [("alpha", "n1", [])]
+    assert isinstance(got[0]["time"], float) and got[0]["time"] < time.time() - 300  # what is shown of now stays
+
+
+def test_addresses_that_cannot_be_had_and_gateways_that_do_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.1)
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        settings = given.Settings(
+            agent=given.Agent(listen=taken), pushgateway=given.Pushgateway(url="http://127.0.0.1:1")
+        )
+        found = checks(settings)
+    assert found["agent-listen"].status == "failed" and f"cannot listen on {taken}" in found["agent-listen"].message
+    assert found["pushgateway"].status == "failed"
+    free = checks(given.Settings(agent=given.Agent(listen=taken)))
+    assert free["agent-listen"].message == f"{taken} is free" and "pushgateway" not in free
+
+
+def test_what_the_host_denies_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    found = checks(given.Settings(agent=given.Agent(listen="none")))["agent-gpus"]
+    assert found.status == "failed" and "can't start new thread" in found.message
+
+
+def test_no_gpus_is_nothing_to_do_about() -> None:
+    found = checks(given.Settings(agent=given.Agent(listen="none")))["agent-gpus"]
+    if found.status == "skipped" and not list(Path("/dev").glob("nvidia*")):
+        assert (found.message, found.next_step) == ("no GPUs here", "")
 
 
 def test_an_address_that_is_taken(tmp_path: Path) -> None:
@@ -126,6 +207,8 @@ def test_an_address_that_is_taken(tmp_path: Path) -> None:
         line = [str(SLURMSCOPE), "agent", "--listen", f"127.0.0.1:{agent.port}"]
         done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False)
         assert done.returncode == 1 and "agent.listen (or --listen) names another" in done.stderr
+        ours = checks(given.Settings(agent=given.Agent(listen=f"127.0.0.1:{agent.port}")))["agent-listen"]
+        assert ours.status == "ok" and "an agent serves" in ours.message
 
 
 @contextlib.contextmanager

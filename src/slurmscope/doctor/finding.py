@@ -57,9 +57,11 @@ class Check(StrEnum):
     PUSHGATEWAY = "pushgateway"
     # of `slurmscope agent --check`
     AGENT_JOBS = "agent-jobs"
+    AGENT_CLUSTER = "agent-cluster"
     AGENT_SLURM = "agent-slurm-conf"
     AGENT_PROCESSES = "agent-processes"
     AGENT_GPUS = "agent-gpus"
+    AGENT_LISTEN = "agent-listen"
     AGENT_SERVE = "agent-serve"
 
 

@@ -129,7 +129,7 @@ class AgentApp:
         """For whoever comes with a browser: that it works, and which jobs it sees."""
         looking = self._pages.looking
         rows = "".join(
-            f"<tr><td>{html.escape(report.node)}<td>{job.job}<td>{html.escape(job.user)}<td>{job.processes}"
+            f"<tr><td>{html.escape(report.node)}<td>{job.job}<td>{html.escape(job.user)}<td>{_count(job.processes)}"
             f"<td>{_cores(job.cores)}<td>{_mebibytes(job.rss)}"
             for report in looking.reports
             for job in report.jobs
@@ -139,6 +139,10 @@ class AgentApp:
         return _HOME.format(
             version=html.escape(__version__), node=html.escape(view.node), cgroup=view.cgroup, age=age, rows=rows
         )
+
+
+def _count(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
 
 
 def _cores(cores: float | None) -> str:
