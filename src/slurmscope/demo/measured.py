@@ -8,6 +8,7 @@ Like that, all of it follows from the job.
 from __future__ import annotations
 
 import math
+import re
 
 from slurmscope import course as courses
 from slurmscope.course import AGENT, Course, Sample
@@ -76,6 +77,11 @@ def _samples(told: Accounted, node: str, number: int) -> list[Sample]:
             )
         )
     return found
+
+
+def _memory(kind: str) -> int:
+    found = re.search(r"([0-9]+)gb", kind)
+    return (int(found[1]) if found else _GPU_MEMORY) << 30
 
 
 def _gpus(gpus: dict[str, int], nodes: int, node: str, busy: float) -> tuple[GpuUse, ...] | None:
