@@ -16,6 +16,7 @@ import msgspec
 
 from slurmscope.cli_store import opened
 from slurmscope.course import AGENT, PROMETHEUS, TRACE
+from slurmscope.doctor.finding import amount
 from slurmscope.life import Life, document
 from slurmscope.store.protocol import Lives, Store
 from slurmscope.summary import GpuSummary, Moment, NodeSummary, Summary, moments
@@ -28,7 +29,15 @@ _BARS = "▁▂▃▄▅▆▇█"
 _GAP = "·"
 _ID = re.compile(r"(\d{1,10})(?:_(\d{1,10}))?")
 _BY = {AGENT: "the agent", TRACE: "the job itself (slurmscope run)", PROMETHEUS: "the agent, as Prometheus has it"}
-_NOT_MEASURED = "no. `slurmscope agent` on its nodes, `slurmscope run`, or prometheus.url would tell (docs/measured.md)"
+_LEAST = 1.0  # seconds of a node in which something must have been measured for it to be told as an average
+_NOT_TOLD = (
+    "no: nobody told of it. Was it shorter than agent.interval, or is the agent's cluster another? "
+    "`slurmscope agent --check` on its node says"
+)
+_NOT_TAKEN = (
+    "no: by these settings nothing is taken that would tell, for none of agents.enabled, trace.enabled and "
+    "prometheus.url is set (docs/measured.md)"
+)
 
 
 class _Found(msgspec.Struct):
@@ -58,7 +67,9 @@ def job_command(job: str, path: Path | None, cluster: str | None, as_json: bool)
     wanted = _ID.fullmatch(job)
     if wanted is None:
         fail(f"JOBID: expected a number, or 123_4 for the task of an array, found {printable(job)!r}", 2)
-    with opened(load(path).settings) as store:
+    settings = load(path).settings
+    taken = settings.agents.enabled or settings.trace.enabled or bool(settings.prometheus.url)
+    with opened(settings) as store:
         there = store.clusters()
         if cluster is not None and cluster not in there:
             fail(f"--cluster: expected one of {', '.join(there) or 'none'}, found {printable(cluster)}", 2)
@@ -74,7 +85,7 @@ def job_command(job: str, path: Path | None, cluster: str | None, as_json: bool)
         for at, one in enumerate(found):
             if at:
                 show("")
-            _show(one)
+            _show(one, _NOT_TOLD if taken else _NOT_TAKEN)
 
 
 def _found(store: Store, id_: int, task: str | None, cluster: str | None) -> list[_Found]:
@@ -92,7 +103,7 @@ def _found(store: Store, id_: int, task: str | None, cluster: str | None) -> lis
 # --- one job ----------------------------------------------------------------------------------------------------------
 
 
-def _show(found: _Found) -> None:
+def _show(found: _Found, not_measured: str) -> None:
     life, used = found.life, found.summary
     rows = [
         ("job", f"{_number(life)} {life.name}, of {life.user} ({life.account}), on {life.cluster}"),
@@ -103,7 +114,7 @@ def _show(found: _Found) -> None:
         ended = f", ended {_moment(life.end_time)}" if life.ended else ""
         rows.append(("started", f"{_moment(life.start_time)}{ended}: {_elapsed(life)}"))
     rows.append(("asked for", _asked(life)))
-    rows += _used(used) if used is not None else [("measured", _NOT_MEASURED)] if life.started else []
+    rows += _used(used) if used is not None else [("measured", not_measured)] if life.started else []
     rows += _over_time(found)
     show_table(("", ""), [(name, printable(text)) for name, text in rows])
     if used is not None and len(used.nodes) > 1:
@@ -131,24 +142,31 @@ def _elapsed(life: Life) -> str:
 
 def _asked(life: Life) -> str:
     gpus = ", ".join(f"{count} {kind or 'any'}" for kind, count in life.gpus.items())
-    parts = [f"{life.cpus} CPUs", size(life.memory) if life.memory is not None else "", f"GPUs: {gpus}" if gpus else ""]
-    nodes = f"{life.nodes} node{'s' if life.nodes != 1 else ''}"
+    parts = [
+        amount(life.cpus, "CPU"),
+        size(life.memory) if life.memory is not None else "",
+        f"GPUs: {gpus}" if gpus else "",
+    ]
+    nodes = amount(life.nodes, "node")
     limit = f"for {_span(life.time_limit)} at most" if life.time_limit is not None else "without a limit on its time"
     return ", ".join([*filter(None, parts), nodes + (f" ({life.node_list})" if life.node_list else ""), limit])
 
 
 def _used(used: Summary) -> list[tuple[str, str]]:
-    share = _percent(used.coverage) if used.coverage is not None else _span(used.seconds)
-    rows = [("measured", f"{share} of its time, by {_BY.get(used.source, used.source)}")]
+    by = _BY.get(used.source, used.source)
+    if used.seconds < _LEAST:
+        return _seen(used, by)
+    share = _share(used.coverage) if used.coverage is not None else _span(used.seconds)
+    rows = [("measured", f"{share} of its time, by {by}")]
     if used.cpu is not None:
         of = f", {_percent(used.cpu_share)} of what it could use" if used.cpu_share is not None else ""
-        total = f"; {(used.cpu_seconds or 0) / 3600:,.1f} CPU hours"
+        total = f"; {_cpu_time(used.cpu_seconds)}" if used.cpu_seconds is not None else ""
         rows.append(("CPU", f"{used.cpu.mean:,.1f} cores, at most {used.cpu.peak:,.1f}{of}{total}"))
     if used.memory is not None:
         of = f", {_percent(used.memory_share)} of its limit" if used.memory_share is not None else ""
         rows.append(("memory", f"{size(used.memory.mean)}, at most {size(used.memory.peak)}{of}"))
     if used.oom_kills:
-        rows.append(("killed", f"{used.oom_kills} processes, by the kernel, for want of memory"))
+        rows.append(("killed", f"{amount(used.oom_kills, 'process', 'processes')}, by the kernel, for want of memory"))
     if used.gpu is not None:
         memory = f"; memory at most {size(used.gpu_memory.peak)}" if used.gpu_memory is not None else ""
         energy = f"; {used.gpu_energy / 3.6e6:,.2f} kWh" if used.gpu_energy is not None else ""
@@ -157,8 +175,31 @@ def _used(used: Summary) -> list[tuple[str, str]]:
     if moved:
         rows.append(("disks", ", ".join(moved) + (", scratch used" if used.scratch else "")))
     if used.programs:
-        rows.append(("programs", ", ".join(f"{name} ({threads} threads)" for name, threads in used.programs.items())))
+        rows.append(("programs", _programs(used)))
     return rows
+
+
+def _seen(used: Summary, by: str) -> list[tuple[str, str]]:
+    """What one look tells, which is not what was used between two."""
+    whom = f", by {by}" if by else ""
+    rows = [("measured", f"for less than a second{whom}: what it used is told by the difference of two looks")]
+    peaks = [node.memory_peak for node in used.nodes if node.memory_peak]
+    if peaks:
+        rows.append(("memory", f"{size(sum(peaks))} when it was seen"))
+    if used.programs:
+        rows.append(("programs", _programs(used)))
+    return rows
+
+
+def _programs(used: Summary) -> str:
+    return ", ".join(f"{name} ({amount(threads, 'thread')})" for name, threads in used.programs.items())
+
+
+def _cpu_time(seconds: float) -> str:
+    for unit, word in ((3600, "hours"), (60, "minutes")):
+        if seconds >= unit:
+            return f"{seconds / unit:,.1f} CPU {word}"
+    return f"{seconds:,.1f} CPU seconds"
 
 
 def _moved(used: Summary) -> tuple[tuple[str, int | None], ...]:
@@ -166,6 +207,8 @@ def _moved(used: Summary) -> tuple[tuple[str, int | None], ...]:
 
 
 def _over_time(found: _Found) -> list[tuple[str, str]]:
+    if found.summary is not None and found.summary.seconds < _LEAST:
+        return []
     if found.summary is not None and not found.line:
         return [("over time", "not kept any more (store.series_days)")]
     rows = []
@@ -244,6 +287,10 @@ def _moment(when: int | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}".replace("%", " %")
+
+
+def _share(share: float) -> str:
+    return "less than 1 %" if 0 < share < 0.01 else _percent(share)
 
 
 def _span(seconds: float) -> str:

@@ -22,7 +22,7 @@ from slurmscope.life import Life
 from slurmscope.measure import GpuUse
 from slurmscope.store.protocol import Measured
 from slurmscope.store.sqlite import SqliteStore
-from slurmscope.summary import summary
+from slurmscope.summary import Summary, summary
 
 START = 1_700_000_000
 
@@ -150,12 +150,54 @@ def test_a_job_and_what_it_used(url: str) -> None:
     assert "\x1b" not in said and "\x07" not in said
 
 
-def test_of_one_that_was_not_measured_it_says_what_to_do(url: str) -> None:
-    assert "no. `slurmscope agent` on its nodes" in asked(url, "8")
+def test_of_one_that_was_not_measured_it_says_what_to_do(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "none of agents.enabled, trace.enabled and prometheus.url is set" in asked(url, "8")
     assert "measured" not in asked(url, "20"), "it has not started"
     forgotten = asked(url, "9")
     assert "9.0 CPU hours" in forgotten
     assert "not kept any more (store.series_days)" in forgotten
+    (Path(url.removeprefix("sqlite:")).parent / "slurmscope.toml").write_text("[agents]\nenabled = true\n")
+    monkeypatch.chdir(Path(url.removeprefix("sqlite:")).parent)
+    assert "nobody told of it. Was it shorter than agent.interval" in asked(url, "8")
+
+
+def seen(seconds: float, cpu_seconds: float | None = None) -> Summary:
+    sample = Sample(
+        node="n1",
+        start=START,
+        end=START + seconds,
+        source=AGENT,
+        cpus=1,
+        cpu_seconds=cpu_seconds,
+        memory=512 * MIB,
+        programs=(("python3", 1),),
+    )
+    found = courses.add(None, sample)
+    assert found is not None
+    return summary(found, 1, START, START + 7200)
+
+
+@pytest.mark.parametrize(
+    ("used", "told", "not_told"),
+    [
+        (seen(0), ["for less than a second: what it used"], ["CPU  ", "over time", "series_days", "0 %"]),
+        (seen(0.4, 0.0), ["for less than a second, by the agent", "python3 (1 thread)"], ["cores", "over time"]),
+        (seen(60, 12.0), ["less than 1 % of its time", "0.2 cores, at most 0.2", "; 12.0 CPU seconds"], ["hours"]),
+        (seen(1800, 900.0), ["25 % of its time", "; 15.0 CPU minutes"], ["hours"]),
+        (seen(7200, 3600.0), ["; 1.0 CPU hours", "1 CPU, "], ["1 CPUs"]),
+    ],
+)
+def test_little_is_told_as_little(tmp_path: Path, used: Summary, told: list[str], not_told: list[str]) -> None:
+    store = SqliteStore(tmp_path / "history.db")
+    with store.writing("alpha") as writer:
+        writer.put_lives([lived(1, cpus=1, nodes=1)])
+        writer.put_measured([Measured(1, START - 60, used, None)])
+    store.close()
+    said = asked(f"sqlite:{tmp_path}/history.db", "1")
+    for words in told:
+        assert words in said, said
+    for words in not_told:
+        assert words not in said, said
 
 
 def test_arrays(url: str) -> None:
