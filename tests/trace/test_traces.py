@@ -16,6 +16,7 @@ from recorded import read
 from slurmscope.model import Snapshot
 from slurmscope.settings import Trace
 from slurmscope.trace.body import Body, WrongBody
+from slurmscope.trace.endpoint import TraceEndpoint
 from slurmscope.trace.traces import MOST_WAITING, WAITING, Full, NotTheirs, NotYet, Proven, Traces
 
 SNAPSHOT, _ = read("24.11")
@@ -132,6 +133,13 @@ def test_before_it_is_known_which_jobs_there_are_nothing_is_taken() -> None:
         traces.take([sample()])
     poll(listener, SNAPSHOT)
     assert traces.take([sample()]) == 1
+
+
+def test_who_comes_too_early_is_told_to_come_again() -> None:
+    traces = Traces(Trace(enabled=True))
+    traces.watch()
+    answer = asyncio.run(TraceEndpoint(Trace(enabled=True), traces).take({}, msgspec.json.encode(sample())))
+    assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"10")
 
 
 def test_a_cluster_that_has_not_told_its_name_may_be_the_one_that_is_meant() -> None:
