@@ -332,10 +332,19 @@ class Pushgateway(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         str, Meta(description="File of the certificates (PEM) that `https://` is checked against. Empty: the system's.")
     ] = ""
     interval: Annotated[
-        float, Meta(ge=1, description="Seconds between pushes, at least; a page is pushed when a poll made it new.")
+        float,
+        Meta(
+            ge=1,
+            description="Seconds between pushes, at least; a page is pushed when a poll made it new. "
+            "The agent does not follow it: it pushes what is new, once a second at most.",
+        ),
     ] = 10.0
     delete_on_stop: Annotated[
-        bool, Meta(description="Whether the group is deleted when slurmscope stops, and its series end with it.")
+        bool,
+        Meta(
+            description="Whether the group is deleted when slurmscope stops, and its series end with it. "
+            "The agent always deletes its own."
+        ),
     ] = False
 
 
@@ -370,8 +379,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     serve_url: Annotated[
         str,
         Meta(
-            description="Where `slurmscope serve` is, which takes what is measured (`agents.enabled` there). "
-            "Empty: it is sent to none."
+            description="Where `slurmscope serve` is, which takes what is measured (`agents.enabled` there): the address "
+            "without `/agent`. Empty: it is sent to none."
         ),
     ] = ""
     serve_token_file: Annotated[
