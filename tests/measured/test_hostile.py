@@ -19,6 +19,7 @@ from slurmscope.course import TRACE, Sample
 from slurmscope.measure import GpuUse
 from slurmscope.measured import courses as module
 from slurmscope.measured import service
+from slurmscope.measured.plausible import node_of
 from slurmscope.measured.service import Measuring
 from slurmscope.settings import Settings
 from slurmscope.settings import Trace as TraceSettings
@@ -190,6 +191,24 @@ def test_hosts_that_are_none_of_the_jobs_nodes_are_not_counted(tmp_path: Path) -
     found = asyncio.run(what()).summary()
     assert found is not None
     assert [one.node for one in found.nodes] == ["n1", "n2"]
+
+
+NAMES = [
+    ("n[1-2]", "n1", "n1"),
+    ("n[1-2]", "n2.example.org", "n2"),
+    ("n[1-2]", "n3", None),
+    ("n1.a.org,n2.a.org", "n2", "n2.a.org"),
+    ("n1.a.org,n2.a.org", "n2.a.org", "n2.a.org"),
+    ("n1.a.org", "whatever", "n1.a.org"),
+    ("n1", "whatever", "n1"),
+    ("", "whatever", "whatever"),
+    ("n[1-", "whatever", "whatever"),
+]
+
+
+@pytest.mark.parametrize(("node_list", "host", "node"), NAMES)
+def test_which_node_a_host_is(node_list: str, host: str, node: str | None) -> None:
+    assert node_of(running(node_list=node_list), host) == node
 
 
 def test_of_a_job_with_one_node_agent_and_trace_are_of_that_node(tmp_path: Path) -> None:

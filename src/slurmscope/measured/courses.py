@@ -246,7 +246,12 @@ class Courses:
         """All that is not written yet, those first of which that is most: there may be no time for all."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        await self._resolve()
+        try:
+            await self._resolve()
+        except Unreachable:
+            raise
+        except StoreError:
+            pass  # which is told already; what is known can be written all the same
         changed = [one for one in self._tracked.values() if one.changed]
         await self._write(sorted(changed, key=lambda one: -one.course.length))
 

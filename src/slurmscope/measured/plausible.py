@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from slurmscope.course import Sample
@@ -53,15 +54,21 @@ def node_of(job: Job, host: str) -> str | None:
     held = _held(job.node_list)
     if not held:
         return host
-    if len(held) == 1:
+    if len(held) <= 2 and len(set(held.values())) == 1:
         # a node's name may be another than its host's; so what agents and jobs themselves tell is of the same node
-        return next(iter(held))
-    return next((name for name in (host, host.partition(".")[0]) if name in held), None)
+        return next(iter(held.values()))
+    return held.get(host) or held.get(_short(host))
 
 
 @lru_cache(4096)
-def _held(node_list: str) -> frozenset[str]:
+def _held(node_list: str) -> Mapping[str, str]:
+    """Names of nodes, by what their hosts may be called: either may have a domain."""
     try:
-        return frozenset(hosts(node_list))
+        names = hosts(node_list)
     except ValueError:
-        return frozenset()
+        return {}
+    return {_short(name): name for name in names} | {name: name for name in names}
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0]
