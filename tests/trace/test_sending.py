@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import pwd
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ import pytest
 from processes import until
 from tracing import ABSENT, GARBAGE, REFUSING, SLOW, WAYS, WRAPPER, environment, free_port, run, server
 
-from slurmscope.trace import body
+from slurmscope.trace import body, wrapper
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass"  # however busy the machine is
 
@@ -50,6 +51,118 @@ def test_processor_time_of_children_grandchildren_orphans_and_those_that_have_en
     assert seconds == sorted(seconds), "a counter only grows"
     # one that ended before, and one whose parent has left it
     assert 0.75 < seconds[-1] < 3
+
+
+def test_a_short_command_is_told_of_too_from_its_start_to_its_end() -> None:
+    before = time.time()
+    with server() as there:
+        assert run(sys.executable, "-c", BURN, env=environment(there.url, SAMPLE_RATE="3600")).returncode == 0
+    sample = there.samples[-1]
+    assert before - 0.01 < sample["started"] < sample["time"] < time.time() + 0.01
+    assert sample["time"] - sample["started"] > 0.35
+    assert 0.4 <= sample["cpu_seconds"] < 2
+
+
+def test_nothing_but_a_moment() -> None:
+    (sample,) = printed("true", rate="3600")
+    assert sample["started"] <= sample["time"] and sample["cpu_seconds"] >= 0
+    assert 0 <= sample["cpus"] <= 100 * (os.cpu_count() or 1)
+
+
+def test_whose_it_is_where_the_environment_does_not_tell() -> None:
+    name = pwd.getpwuid(os.getuid()).pw_name
+    bare = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "1", "SAMPLE_RATE": "0.2"}
+    with server() as there:
+        assert run("true", env={**bare, "SLURM_EXPORTER": there.url}).returncode == 0
+        assert [sample["username"] for sample in there.samples] == [name]
+    assert json.loads(run("--dry-run", "true", env=bare).stderr)["username"] == name
+
+
+def test_each_sample_is_newer_than_the_last_unless_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 100.0, 100.0, 99.9, 50.0])
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    meter = wrapper.Meter(1, 90.0, {})
+    assert [meter._time() for _ in range(4)] == [100.0, 100.001, 100.002, 50.0]
+
+
+class Processes:
+    """A parent, 9, with a child, 5, that it reaps as soon as somebody has looked at the child."""
+
+    def __init__(self) -> None:
+        self.reaped = False
+
+    def stat(self, pid: int) -> wrapper.Stat | None:
+        if pid == 5:
+            if self.reaped:
+                return None
+            self.reaped = True
+            return wrapper.Stat(9, 10.0, 1, 1000)
+        if pid == 9:
+            return wrapper.Stat(os.getpid(), 11.0 if self.reaped else 1.0, 1, 1000)
+        return wrapper.Stat(1, 0.0, 1, 1000) if pid == os.getpid() else None
+
+    def children(self, pid: int, threads: int) -> list[int]:
+        return {os.getpid(): [9], 9: [] if self.reaped else [5]}.get(pid, [])
+
+
+def test_a_child_that_is_reaped_meanwhile_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Processes()
+    monkeypatch.setattr(wrapper, "_stat", there.stat)
+    monkeypatch.setattr(wrapper, "_children", there.children)
+    monkeypatch.setattr(wrapper, "_io", lambda pid: None)
+    meter = wrapper.Meter(9, time.time() - 1000, {})
+    assert [meter.sample(set())["cpu_seconds"] for _ in range(2)] == [11.0, 11.0]
+
+
+def test_where_the_kernel_does_not_tell_children_all_of_proc_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "import subprocess, sys; subprocess.run(['sh', '-c', 'echo; read x; :'], stdout=1)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        told, whole = wrapper.processes(process.pid)
+        monkeypatch.setattr(wrapper, "_tells_children", lambda: False)
+        read, _ = wrapper.processes(process.pid)
+        process.communicate("\n")
+    assert whole and len(told) == 1 and set(told) == set(read)
+
+
+def test_children_of_every_thread_are_found() -> None:
+    script = (
+        "import subprocess, sys, threading\n"
+        "def act(): print(subprocess.Popen(['sleep', '1']).pid, flush=True); sys.stdin.read()\n"
+        "threading.Thread(target=act).start()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert set(wrapper.processes(process.pid)[0]) == {child}
+        process.communicate("")
+
+
+def test_no_more_time_than_all_cores_can_have_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrapper, "processes", lambda root: ({9: wrapper.Stat(root, 1e6, 1, 1000)}, True))
+    sample = wrapper.Meter(9, time.time() - 10, {}).sample(set())
+    cores = os.cpu_count() or 1
+    assert 10 * cores <= sample["cpu_seconds"] < 15 * cores
+    assert sample["cpus"] <= 100 * cores
+
+
+def test_looks_that_cost_much_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def costly(others: set[int]) -> dict[str, Any]:
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return {"username": "alice"}
+
+    meter = wrapper.Meter(1, time.time(), {})
+    monkeypatch.setattr(meter, "sample", costly)
+    tracing = wrapper.Tracing(meter, 0.1, None)
+    time.sleep(0.11)
+    assert tracing.look() > 4.5, "a hundred times what it took"
 
 
 def test_memory_and_threads_of_all_processes() -> None:
@@ -133,15 +246,92 @@ def test_a_server_that_comes_late_gets_what_was_before() -> None:
     assert "cannot be reached" in said and "the command goes on" in said
 
 
-@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "301 x"])
-def test_one_that_refuses_is_told_of_once_and_left_alone(status: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [
+        ("400 Bad Request", ""),
+        ("401 Unauthorized", ""),
+        ("301 x", ""),
+        ("403 Forbidden", " (trace jobs as the user whose they are)"),
+        ("404 Not Found", " (no traces are taken there: is trace.enabled set, and is the path right?)"),
+        ("405 No", " (no traces are taken there: is trace.enabled set, and is the path right?)"),
+        ("413 Long", " (it takes less than 64 KiB: raise the limit of the proxy before it)"),
+        ("415 What", " (it takes no JSON: is it slurmscope's?)"),
+    ],
+)
+def test_one_that_refuses_is_told_of_once_and_left_alone(status: str, cure: str) -> None:
     with server() as there:
         there.answers = [f"HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\nthe why".encode()]
         done = run("sh", "-c", "sleep 1.5; exit 9", env=environment(there.url))
     assert done.returncode == 9
     (said,) = done.stderr.splitlines()
-    assert f"answered {status[:3]}: the why; nothing more is sent" in said
+    assert f"answered {status[:3]}: the why{cure}; nothing more is sent" in said
     assert len(there.requests) == 1
+
+
+def refusal(status: str, words: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(words)}\r\n\r\n{words}".encode()
+
+
+CLOCK = refusal("400 Bad Request", "[0].time: 90 s in the future: set the clock of the host that sent it")
+
+
+def test_a_clock_that_is_ahead_may_be_set_meanwhile() -> None:
+    with server() as there:
+        there.answers = [CLOCK, *there.answers]
+        done = run("sleep", "3", env=environment(there.url))
+    assert "samples are sent later" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert len(there.requests) >= 2
+
+
+def test_a_credential_that_has_expired_is_signed_anew(tmp_path: Path) -> None:
+    munge = tmp_path / "munge"
+    munge.write_text("#!/bin/sh\ncat >/dev/null; echo MUNGE:$$:\n")
+    munge.chmod(0o755)
+    with server() as there:
+        there.answers = [refusal("401 No", "munge: Expired credential: sign each body anew"), *there.answers]
+        env = environment(there.url, PATH=f"{tmp_path}:{os.environ['PATH']}")
+        assert run("--munge", "sleep", "3", env=env).returncode == 0
+    signed = [request.headers["authorization"] for request in there.requests]
+    assert len(signed) >= 2 and len(set(signed)) == len(signed)
+
+
+def test_what_may_pass_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrapper, "_LEAST_PAUSE", 0.01)
+    monkeypatch.setattr(wrapper, "_MOST_PAUSE", 0.01)
+    with server() as there:
+        there.answers = [CLOCK]
+        sender = wrapper.Sender(wrapper.Endpoint(there.url, munge=False))
+        sender.start()
+        sender.give({"time": time.time(), "username": "alice"})
+        assert until(lambda: sender.given_up)
+    assert len(there.requests) == 6
+
+
+def test_samples_of_a_clock_that_was_ahead_hold_up_no_others() -> None:
+    with server() as there:
+        sender = wrapper.Sender(wrapper.Endpoint(there.url, munge=False))
+        for at in (time.time() + 90, time.time(), time.time() - 4000):
+            sender.give({"time": at, "username": "alice"})
+        sender.start()
+        sender.finish()
+    assert len(there.samples) == 1 and abs(there.samples[0]["time"] - time.time()) < 30
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://user:secret@HOST/trace", "user:secret@HOST", "http://user:se/secret@HOST/", "https://u:secret@[HOST"],
+)
+@pytest.mark.parametrize("option", [[], ["--validate"]])
+def test_a_password_in_the_address_is_refused_and_never_printed(url: str, option: list[str]) -> None:
+    with server() as there:
+        host = there.url.split("/")[2]
+        done = run(*option, "sh", "-c", "exit 8", env=environment(url.replace("HOST", host)))
+        assert done.returncode == (1 if option else 8)
+        assert not there.requests
+    assert "secret" not in done.stderr and host in done.stderr
+    assert "no user and password are taken in an address" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("status", ["429 Too Many", "503 Unavailable", "500 Oh"])

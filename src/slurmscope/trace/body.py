@@ -67,6 +67,10 @@ class Body(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     cpu_seconds: Annotated[
         _Bytes | None, Meta(description="Processor time of the process and of all that it started. null: unknown.")
     ] = None
+    started: Annotated[
+        Annotated[float, Meta(ge=0, le=2**40)] | None,
+        Meta(description="When the process began, in epoch seconds: not later than `time`. null: unknown."),
+    ] = None
 
 
 Bodies = Body | Annotated[list[Body], Meta(max_length=MOST_SAMPLES)]
@@ -89,9 +93,10 @@ def read(raw: bytes, now: float) -> list[Body]:
         raise WrongBody("not taken: it is nested too deep") from None
     bodies = [found] if isinstance(found, Body) else found
     for at, body in enumerate(bodies):
-        place = "time" if isinstance(found, Body) else f"[{at}].time"
+        place = "" if isinstance(found, Body) else f"[{at}]."
         if body.time is not None:
-            _check_time(place, body.time - now)
+            _check_time(f"{place}time", body.time - now)
+        _check_started(f"{place}started", body, now)
     return sorted(bodies, key=lambda one: now if one.time is None else one.time)
 
 
@@ -100,6 +105,12 @@ def _check_time(place: str, ahead: float) -> None:
         raise WrongBody(f"{place}: {ahead:.0f} s in the future: set the clock of the host that sent it, or of this one")
     if ahead < -REACH:
         raise WrongBody(f"{place}: {-ahead:.0f} s in the past, and {REACH:.0f} s are the most that is taken")
+
+
+def _check_started(place: str, body: Body, now: float) -> None:
+    late = 0.0 if body.started is None else body.started - (now + AHEAD if body.time is None else body.time)
+    if late > 0:
+        raise WrongBody(f"{place}: {late:.3g} s later than time: a process begins before it is looked at")
 
 
 # --- what is wrong, in words -------------------------------------------------------------------------------------

@@ -20,16 +20,18 @@ if __name__ == "__main__":
 
 import argparse
 import collections
+import errno
 import hashlib
 import json
 import math
 import random
+import re
 import resource
 import signal
 import subprocess
 import threading
 import time
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 SIGNED = "slurmscope-trace:"  # what munge signs is this and the SHA-256 of the body, in hex
 
@@ -76,6 +78,11 @@ _TIMEOUT = 5.0  # of each step of a talk with the server
 _LAST_WORDS = 2.0  # seconds spent on sending what is left, when the command has ended
 _LEAST_PAUSE, _MOST_PAUSE, _MOST_RETRY = 1.0, 60.0, 300.0
 _MOST_ANSWER = 1 << 16
+_PATIENCE = 5  # times that a refusal is met which may pass, such as that of a clock that is being set
+_MOST_SHARE = 0.01  # of one core, for looking; where a look costs more there are fewer of them
+_LOOKS = 3  # at one moment, when processes vanish while they are looked at
+_STACK = 512 << 10  # bytes, of the thread that sends; the usual 8 MiB may be more than a job's limits leave
+_STOPS_WITHIN = 5.0  # seconds from a SIGTSTP that was passed on to the stop that it asked for
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # as a shell says it
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
@@ -90,7 +97,7 @@ def say(text: str, head: str = "slurmscope: ") -> None:
     if sys.stderr is not None:  # else another file may have its number by now
         try:
             os.write(2, ("%s%s\n" % (head, text)).encode("utf-8", "backslashreplace"))
-        except OSError:
+        except (OSError, MemoryError):
             pass
 
 
@@ -99,7 +106,7 @@ def prctl(option: int, value: int) -> None:
         import ctypes  # noqa: PLC0415 - not in every Python, and only needed here
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
+    except (ImportError, OSError, AttributeError, MemoryError):
         pass
 
 
@@ -115,14 +122,19 @@ class Stat(NamedTuple):
     rss: int
 
 
-def _stat(pid: str) -> Optional[Stat]:
+# What is said of a process that has ended, or that is not ours to look at. Any other error is a fault of our own, and
+# must not be taken for that: a command without processes would be told of.
+_NOT_SEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+
+
+def _stat(pid: int) -> Optional[Stat]:
     try:
-        with open("/proc/" + pid + "/stat", "rb") as file:
+        with open("/proc/%d/stat" % pid, "rb") as file:
             fields = file.read().rpartition(b")")[2].split()  # a name may hold anything, brackets too
         seconds = sum(map(int, fields[11:15])) / _TICKS
         return Stat(int(fields[1]), seconds, int(fields[17]), int(fields[21]) * _PAGE)
-    except (OSError, ValueError, IndexError):
-        return None  # it has ended meanwhile
+    except (ValueError, IndexError) + _NOT_SEEN:
+        return None
 
 
 def _io(pid: int) -> Optional[Tuple[int, int]]:
@@ -131,36 +143,74 @@ def _io(pid: int) -> Optional[Tuple[int, int]]:
         with open("/proc/%d/io" % pid) as file:
             found = dict(line.split(":") for line in file.read().splitlines())
         return int(found["read_bytes"]), int(found["write_bytes"])
-    except (OSError, ValueError, KeyError):
-        return None  # it has ended, or has another's rights
+    except (ValueError, KeyError) + _NOT_SEEN:
+        return None
 
 
-def processes(roots: Set[int]) -> Dict[int, Stat]:
-    """Those, and all that run below them."""
-    every = {}  # type: Dict[int, Stat]
+def _children(pid: int, threads: int) -> List[int]:
+    """As the kernel has them, for each thread of its own."""
+    try:
+        tasks = [str(pid)] if threads == 1 else os.listdir("/proc/%d/task" % pid)
+    except _NOT_SEEN:
+        return []
+    found = []  # type: List[int]
+    for task in tasks:
+        try:
+            with open("/proc/%d/task/%s/children" % (pid, task), "rb") as file:
+                found += map(int, file.read().split())
+        except _NOT_SEEN:
+            continue  # the thread has ended meanwhile
+    return found
+
+
+def _scanned() -> Dict[int, List[int]]:
+    """The children of every process of the host, for kernels that do not tell those of one."""
     children = {}  # type: Dict[int, List[int]]
     for name in os.listdir("/proc"):
-        stat = _stat(name) if name.isdigit() else None
+        stat = _stat(int(name)) if name.isdigit() else None
         if stat is not None:
-            every[int(name)] = stat
             children.setdefault(stat.parent, []).append(int(name))
-    found = {}
-    left = [pid for pid in roots if pid in every]
+    return children
+
+
+def _tells_children() -> bool:
+    """Whether the kernel was built to (CONFIG_PROC_CHILDREN)."""
+    return os.path.exists("/proc/%d/task/%d/children" % (os.getpid(), os.getpid()))
+
+
+def processes(root: int) -> Tuple[Dict[int, Stat], bool]:
+    """All that run below one, and whether one of them vanished meanwhile.
+
+    A parent is always read before its children: a child that it reaps after that is missed at worst. The other way
+    round the child's time would be counted twice, as its own and as its parent's.
+    """
+    scanned = None if _tells_children() else _scanned()
+    found = {}  # type: Dict[int, Stat]
+    whole = True
+    left = [root]
     while left:
         pid = left.pop()
-        found[pid] = every[pid]
-        left += children.get(pid, [])
-    return found
+        stat = _stat(pid)
+        if stat is None:
+            whole = False
+        elif pid not in found:
+            found[pid] = stat
+            left += _children(pid, stat.threads) if scanned is None else scanned.get(pid, [])
+    found.pop(root, None)
+    return found, whole
 
 
 class Meter:
     """Samples of the command and its descendants, those that were left by their parents included."""
 
-    def __init__(self, pid: int, fixed: Dict[str, Any]) -> None:
+    def __init__(self, pid: int, started: float, fixed: Dict[str, Any]) -> None:
         self._pid = pid
+        self._started = started  # by the clock, in epoch seconds
         self._fixed = fixed
-        self._last, self._since = time.monotonic(), 0.0  # the moment that percents are counted from
+        self._began = time.monotonic() - max(0.0, time.time() - started)
+        self._last, self._since = self._began, 0.0  # the moment that percents are counted from
         self._percent = None  # type: Optional[float]
+        self._told = 0.0  # the last sample's time
         self._seconds = 0.0  # the most that was seen; a counter must not fall when a process is lost sight of
         self._read = None  # type: Optional[int]
         self._written = None  # type: Optional[int]
@@ -170,32 +220,55 @@ class Meter:
 
     def reaping(self, pid: int) -> None:
         """Before its figures are gone: nobody else adds them to its own."""
-        io = _io(pid)
+        try:
+            io = _io(pid)
+        except OSError:
+            return  # no descriptor is left; it is to be reaped all the same
         if io is not None:
             self._reaped_io = (self._reaped_io[0] + io[0], self._reaped_io[1] + io[1])
 
     def reaped(self, usage: Any) -> None:
         self._reaped_seconds += usage.ru_utime + usage.ru_stime
 
+    def _seen(self, others: Set[int]) -> Dict[int, Stat]:
+        for _ in range(_LOOKS):
+            found, whole = processes(os.getpid())
+            if whole:
+                break
+        for pid in others:
+            found.pop(pid, None)
+        return found
+
+    def _time(self) -> float:
+        """Now, and later than the last sample's: one that is not newer would be passed over."""
+        now = time.time()
+        if now > self._told - 1.0:  # else the clock was set back, and is right now
+            now = max(now, self._told + 0.001)
+        self._told = round(now, 3)
+        return self._told
+
     def sample(self, others: Set[int]) -> Dict[str, Any]:
         """`others` are children of ours that are not the command's."""
-        ours = os.getpid()
-        found = processes({ours})
-        for pid in others | {ours}:
-            found.pop(pid, None)
+        found = self._seen(others)
         now = time.monotonic()
-        seconds = max(self._seconds, self._reaped_seconds + sum(stat.seconds for stat in found.values()))
+        cores = os.cpu_count() or 1
+        # whatever a kernel says, no more than all cores can have worked
+        most = cores * (now - self._began)
+        seconds = max(self._seconds, min(most, self._reaped_seconds + sum(stat.seconds for stat in found.values())))
         told = [io for io in map(_io, found) if io is not None]
         if told or any(self._reaped_io):
             self._read = max(self._read or 0, self._reaped_io[0] + sum(io[0] for io in told))
             self._written = max(self._written or 0, self._reaped_io[1] + sum(io[1] for io in told))
         if self._percent is None or now - self._last >= _LEAST_RATE:  # else it would be mostly noise
-            self._percent = 100 * (seconds - self._since) / max(now - self._last, 0.001)
+            percent = 100 * (seconds - self._since) / max(now - self._last, 0.001)
+            self._percent = min(percent, 100.0 * cores)
             self._last, self._since = now, seconds
         self._seconds = seconds
+        at = self._time()
         sample = dict(self._fixed)
         sample.update(
-            time=round(time.time(), 3),
+            time=at,
+            started=min(round(self._started, 3), at),  # the clock may have been set back since
             pid=self._pid,
             cpus=round(self._percent, 1),
             cpu_seconds=round(seconds, 2),
@@ -208,7 +281,7 @@ class Meter:
 
 
 def about_us() -> Dict[str, Any]:
-    """What is the same in all samples. Nobody is asked for it: a directory service may hang."""
+    """What is the same in all samples. Nobody is asked for it here: a directory service may hang."""
     job = os.environ.get("SLURM_JOB_ID") or os.environ.get("SLURM_JOBID") or ""
     user = os.environ.get("SLURM_JOB_USER") or os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     fixed = {
@@ -221,15 +294,41 @@ def about_us() -> Dict[str, Any]:
     return fixed
 
 
+def account() -> str:
+    """The name of our user, where the environment does not tell it."""
+    import pwd  # noqa: PLC0415 - seldom needed
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (KeyError, OSError):
+        return ""
+
+
 # --- the server -------------------------------------------------------------------------------------------------
 
 
 class Trouble(Exception):
-    """The server did not take it; `retry` is None if it never will, else seconds (0: as usual)."""
+    """The server did not take it; `retry` is None if it never will, else seconds (0: as usual).
 
-    def __init__(self, text: str, retry: Optional[float] = 0.0) -> None:
+    `passing`: it refuses, and may take it later. It is asked a few times more.
+    """
+
+    def __init__(self, text: str, retry: Optional[float] = 0.0, passing: bool = False) -> None:
         Exception.__init__(self, text)
         self.retry = retry
+        self.passing = passing
+
+
+# what to do about an answer that is final
+_CURES = {
+    403: "trace jobs as the user whose they are",
+    404: "no traces are taken there: is trace.enabled set, and is the path right?",
+    405: "no traces are taken there: is trace.enabled set, and is the path right?",
+    413: "it takes less than 64 KiB: raise the limit of the proxy before it",
+    415: "it takes no JSON: is it slurmscope's?",
+}
+_OF_CLOCK = re.compile(r"(\[\d+\]\.)?time:")
+_OF_CREDENTIAL = re.compile(r"\b(expired|rewound|replayed) credential", re.IGNORECASE)
 
 
 class Endpoint:
@@ -237,6 +336,8 @@ class Endpoint:
 
     def __init__(self, url: str, munge: bool) -> None:
         self.url = url
+        # A password is not for the job's output. It may hold anything, so all before the last @ may be of it.
+        self.shown = re.sub(r"^([^/@]*//)?.*@", r"\1", url, flags=re.DOTALL)
         self._munge = munge
         self.signing = set()  # type: Set[int]  # processes of munge
 
@@ -279,6 +380,9 @@ class Endpoint:
         import http.client  # noqa: PLC0415 - it takes a while, and only the thread that sends needs it
         import urllib.parse  # noqa: PLC0415
 
+        if "@" in self.url:
+            words = "%s: no user and password are taken in an address; give a token, or --munge"
+            raise Trouble(words % self.shown, None)
         try:
             parts = urllib.parse.urlsplit(self.url)
             port = parts.port
@@ -314,11 +418,18 @@ class Endpoint:
         status, headers, answer = self.ask("POST", body)
         if status // 100 == 2:
             return
-        words = _words(answer)
+        raise self._refusal(status, headers, _words(answer))
+
+    def _refusal(self, status: int, headers: Dict[str, str], words: str) -> Trouble:
         text = "%s answered %d%s" % (self.url, status, ": " + words if words else "")
         if status in (408, 429) or status >= 500:
-            raise Trouble(text, _retry_after(headers.get("retry-after", "")))
-        raise Trouble(text, None)
+            return Trouble(text, _retry_after(headers.get("retry-after", "")))
+        if status == 400 and _OF_CLOCK.match(words):
+            return Trouble(text, passing=True)
+        if status == 401 and self._munge and _OF_CREDENTIAL.search(words):
+            return Trouble(text, passing=True)  # each try is signed anew
+        cure = _CURES.get(status)
+        return Trouble("%s (%s)" % (text, cure) if cure else text, None)
 
 
 def _secure(host: str, port: Optional[int]) -> Any:
@@ -348,6 +459,8 @@ class Sender(threading.Thread):
         self._ring = collections.deque(maxlen=_RING)  # type: Deque[Dict[str, Any]]
         self._ended = False
         self._complained = False
+        self._refusals = 0  # one after another, that may pass
+        self._account = None  # type: Optional[str]
 
     def give(self, sample: Dict[str, Any]) -> None:
         with self._news:
@@ -367,8 +480,10 @@ class Sender(threading.Thread):
             try:
                 self._send()
                 pause = 0.0
+                self._refusals = 0
             except Trouble as trouble:
-                if trouble.retry is None:
+                self._refusals += 1 if trouble.passing else 0
+                if trouble.retry is None or self._refusals > _PATIENCE:
                     say("%s; nothing more is sent, the command goes on" % trouble)
                     self.given_up = True
                     return
@@ -395,17 +510,31 @@ class Sender(threading.Thread):
 
     def _send(self) -> None:
         with self._news:
-            oldest = time.time() - _OLDEST
-            while self._ring and self._ring[0]["time"] < oldest:
-                self._ring.popleft()
+            self._drop_hopeless()
             batch = list(self._ring)[:_BATCH]
         if not batch:
             return
-        self._endpoint.send(batch)
+        self._endpoint.send([self._named(sample) for sample in batch])
         with self._news:
-            # those that are gone already were pushed out by newer ones
-            while self._ring and self._ring[0]["time"] <= batch[-1]["time"]:
-                self._ring.popleft()
+            for sample in batch:
+                # those that are gone already were pushed out by newer ones
+                if self._ring and self._ring[0] is sample:
+                    self._ring.popleft()
+
+    def _drop_hopeless(self) -> None:
+        """What is too old to be taken, and what is of a clock that was ahead and has been set back since."""
+        now = time.time()
+        good = [sample for sample in self._ring if now - _OLDEST <= sample["time"] <= now + 1.0]
+        if len(good) < len(self._ring):
+            self._ring.clear()
+            self._ring.extend(good)
+
+    def _named(self, sample: Dict[str, Any]) -> Dict[str, Any]:
+        if sample["username"]:
+            return sample
+        if self._account is None:
+            self._account = account()
+        return dict(sample, username=self._account)
 
 
 # --- the command ------------------------------------------------------------------------------------------------
@@ -446,39 +575,137 @@ def as_it_was() -> None:
         pass
 
 
+def _exec(command: List[str]) -> None:
+    """Becomes the command, or raises OSError."""
+    if not command[0]:  # of which Python would say something else
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    os.execvp(command[0], command)
+
+
 def replaced(command: List[str]) -> int:
     """Becomes the command; if that cannot be, the status that a shell would give."""
     as_it_was()
     try:
-        os.execvp(command[0], command)
+        _exec(command)
     except OSError as error:
         return failed(command, error)
+    return _NOT_EXECUTABLE  # never reached: there is another program by now
 
 
 def failed(command: List[str], error: OSError) -> int:
-    say("%s: %s" % (command[0], error.strerror))
-    folders = [""] if "/" in command[0] else os.get_exec_path()
-    # a script that is there, and whose interpreter is not, is reported in the same way
-    there = any(os.path.exists(os.path.join(folder, command[0])) for folder in folders)
-    return _NOT_EXECUTABLE if there else _NOT_FOUND
+    say("%s: %s" % (command[0] or "''", error.strerror))
+    return _NOT_EXECUTABLE if _is_there(command[0]) else _NOT_FOUND
 
 
-def _sent_to_all(info: Any) -> bool:
+def _is_there(name: str) -> bool:
+    """Whether a shell would find it. A script that is there, and whose interpreter is not, gives the same error."""
+    if "/" in name:
+        return os.path.exists(name)
+    return any(os.path.isfile(os.path.join(folder, name)) for folder in os.get_exec_path())
+
+
+def _sent_to_all(info: Any, command: int) -> bool:
     """Whether the command has got the signal as well."""
     if info.si_code == _BY_KERNEL and info.si_signo in _OF_TERMINAL:
         # of a terminal that hangs up, only the leader of the session is told
         return info.si_signo != signal.SIGHUP or os.getsid(0) != os.getpid()
     try:
         with open("/proc/%d/comm" % info.si_pid) as file:
-            stepd = file.read().strip() == "slurmstepd"
+            sender = file.read().strip()
+        if sender == "timeout":
+            return _sent_to_group(info.si_pid, command)
     except OSError:
         return False
     # Slurm signals every process of a step; of a batch job, where it is told to, the script alone, which may be us
-    return stepd and ("SLURM_STEP_ID" in os.environ or os.environ.get("SLURM_TASK_PID") != str(os.getpid()))
+    told = "SLURM_STEP_ID" in os.environ or os.environ.get("SLURM_TASK_PID") != str(os.getpid())
+    return sender == "slurmstepd" and told
+
+
+def _sent_to_group(sender: int, command: int) -> bool:
+    """Whether that `timeout` signals all of its process group, the command among it.
+
+    That of coreutils does, unless it is told to stay in the foreground; it makes itself the leader of the group. Of
+    no other sender can it be known: a script signals one process, or all of its group, and looks the same.
+    """
+    if sender != os.getppid() or not sender == os.getpgrp() == os.getpgid(command):
+        return False
+    if os.path.basename(os.readlink("/proc/%d/exe" % sender)) not in ("timeout", "coreutils"):
+        return False  # another program of that name
+    with open("/proc/%d/cmdline" % sender, "rb") as file:
+        return not _stays_in_foreground(file.read().split(b"\0")[1:])
+
+
+def _stays_in_foreground(words: List[bytes]) -> bool:
+    """Of the words that `timeout` was started with. In doubt it does: rather a signal twice than lost."""
+    value = False
+    for word in words:
+        if value:
+            value = False
+        elif not word.startswith(b"-"):
+            return False  # the duration, and behind it the command
+        elif b"f" in word:
+            return True
+        elif word.startswith(b"--"):
+            value = word[:3] in (b"--s", b"--k") and b"=" not in word
+        else:
+            value = word[-1:] in (b"s", b"k")
+    return False
+
+
+def _in_foreground() -> bool:
+    """Whether there is a terminal, and it is ours: whoever reads from it may press Ctrl-Z."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            group, _, terminal, foreground = map(int, file.read().rpartition(b")")[2].split()[2:6])
+    except (OSError, ValueError):
+        return False
+    return terminal != 0 and group == foreground
+
+
+class Unstarted(Exception):
+    """No process could be made for the command, which has not been run."""
+
+
+def _forked(argv: List[str], prepare: Callable[[], None]) -> int:
+    """The process of the command. OSError if that cannot be run, Unstarted if there can be no process."""
+    try:
+        told, tell = os.pipe()
+    except OSError as error:
+        raise Unstarted(error.strerror) from None
+    try:
+        pid = os.fork()
+    except (OSError, MemoryError) as error:
+        os.close(told)
+        os.close(tell)
+        raise Unstarted(os.strerror(getattr(error, "errno", errno.ENOMEM))) from None
+    if pid == 0:
+        _become(argv, prepare, tell)
+    os.close(tell)
+    words = os.read(told, 16)  # nothing, once the command is there and the pipe is closed by that
+    os.close(told)
+    if not words:
+        return pid
+    os.waitpid(pid, 0)
+    if words == b"0":
+        raise Unstarted("its process could not be made ready")
+    raise OSError(int(words), os.strerror(int(words)))
+
+
+def _become(argv: List[str], prepare: Callable[[], None], tell: int) -> None:
+    """In the new process: never returns."""
+    number = 0  # such as no memory: the caller can do without this process
+    try:
+        prepare()
+        _exec(argv)
+    except OSError as error:
+        number = error.errno or errno.ENOEXEC
+    finally:
+        os.write(tell, b"%d" % number)
+        os._exit(_NOT_EXECUTABLE)
 
 
 class Command:
-    """The command, as a child of ours."""
+    """The command, as a child of ours. OSError if it cannot be run, Unstarted if it can only be run in our place."""
 
     def __init__(self, argv: List[str]) -> None:
         # Signals are blocked, and taken one by one where they can be looked at; nothing is handled, so that the
@@ -496,16 +723,34 @@ class Command:
             as_it_was()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-        # no thread runs yet, so that `prepare` is safe
-        self._process = subprocess.Popen(argv, close_fds=False, preexec_fn=prepare)  # noqa: PLW1509
-        self.pid = self._process.pid
+        self.started = time.time()
+        try:
+            self.pid = _forked(argv, prepare)  # no thread runs yet, so that `prepare` is safe
+        except Unstarted:
+            # it is preserved when another program takes our place
+            prctl(_SET_CHILD_SUBREAPER, 0)
+            prepare()
+            raise
+        self._stops_until = 0.0
 
     def forward(self, info: Any) -> None:
-        if info.si_signo != signal.SIGCHLD and not _sent_to_all(info):
-            try:
-                os.kill(self.pid, info.si_signo)
-            except OSError:
-                pass  # it has ended, or has become another user's
+        if info.si_signo == signal.SIGCHLD or _sent_to_all(info, self.pid):
+            return
+        if info.si_signo == signal.SIGTSTP:
+            self._stops_until = time.monotonic() + _STOPS_WITHIN
+        try:
+            os.kill(self.pid, info.si_signo)
+        except OSError:
+            pass  # it has ended, or has become another user's
+
+    def _stop_too(self) -> bool:
+        """Whether somebody stopped us with the command, and will continue us.
+
+        That is a shell after Ctrl-Z, or whoever sent us the signal that we passed on. A command that stops by itself
+        is continued by those that know of it, and they do not know of us.
+        """
+        until, self._stops_until = self._stops_until, 0.0
+        return time.monotonic() < until or _in_foreground()
 
     def status(self, meter: Meter) -> Optional[int]:
         """How it ended, as wait() tells it; None while it runs."""
@@ -514,14 +759,12 @@ class Command:
                 stopped = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG)
             except ChildProcessError:
                 return None  # it ended this moment, and is not stopped
-            if stopped is not None and stopped.si_status == signal.SIGTSTP:
-                # whoever waits for us, a shell after Ctrl-Z, is to see it; SIGCONT comes by way of us too
-                os.kill(os.getpid(), signal.SIGSTOP)
+            if stopped is not None and stopped.si_status == signal.SIGTSTP and self._stop_too():
+                os.kill(os.getpid(), signal.SIGSTOP)  # so that whoever waits for us sees it
             return None
         meter.reaping(self.pid)
         _, status, usage = os.wait4(self.pid, 0)
         meter.reaped(usage)
-        self._process.returncode = 0  # nobody is to wait for it again
         return status
 
     def orphans(self, meter: Meter, others: Set[int]) -> None:
@@ -565,47 +808,105 @@ def end(status: int) -> None:
     os._exit(os.WEXITSTATUS(status))
 
 
+class Tracing:
+    """Looks at the command now and then. Whatever goes wrong here ends the tracing, and never the command."""
+
+    def __init__(self, meter: Meter, rate: float, endpoint: Optional[Endpoint]) -> None:
+        self.others = endpoint.signing if endpoint is not None else set()  # type: Set[int]
+        self._meter = meter
+        self._rate = rate
+        self._sender = None  # type: Optional[Sender]
+        self._over = False
+        self._first = True
+        self._due = time.monotonic() + min(_FIRST, rate)
+        if endpoint is not None:
+            self._start(endpoint)
+
+    def _start(self, endpoint: Endpoint) -> None:
+        try:
+            threading.stack_size(_STACK)
+            sender = Sender(endpoint)
+            sender.start()
+            self._sender = sender
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        if not self._over:
+            self._over = True
+            say("tracing has failed (%s); the command goes on" % (error or type(error).__name__))
+
+    @property
+    def _wanted(self) -> bool:
+        return not self._over and (self._sender is None or not self._sender.given_up)
+
+    def _tell(self) -> None:
+        try:
+            sample = self._meter.sample(self.others)
+            if self._sender is not None:
+                self._sender.give(sample)
+            else:
+                say(json.dumps(dict(sample, username=sample["username"] or account())), head="")
+        except Exception as error:
+            self.fail(error)
+
+    def look(self) -> float:
+        """If it is time to; how many seconds there are until the next look."""
+        now = time.monotonic()
+        if now >= self._due:
+            before = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+            if self._wanted:
+                self._tell()
+            cost = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) - before
+            # not all tasks of a job at the same moment
+            pause = self._rate * (random.uniform(0.5, 1.0) if self._first else 1.0)
+            self._due = time.monotonic() + max(pause, cost / _MOST_SHARE)
+            self._first = False
+        return max(0.0, self._due - time.monotonic())
+
+    def finish(self) -> None:
+        """One more look, at what the command has come to, and the sending of what is left."""
+        if self._wanted:
+            self._tell()
+        try:
+            if self._sender is not None:
+                self._sender.finish()
+        except Exception as error:
+            self.fail(error)
+
+
+def _waited(command: Command, meter: Meter, tracing: Tracing) -> int:
+    """How the command ended; until then it is looked at, and signals are passed on."""
+    while True:
+        status = command.status(meter)
+        if status is not None:
+            return status
+        command.orphans(meter, tracing.others)
+        info = signal.sigtimedwait(_WATCHED, tracing.look())
+        if info is not None:
+            command.forward(info)
+
+
 def traced(argv: List[str], fixed: Dict[str, Any], rate: float, endpoint: Optional[Endpoint]) -> int:
     """Runs the command and samples it; how it ended, as wait() tells it. Without an endpoint samples are printed."""
     try:
         command = Command(argv)
+    except Unstarted as error:
+        say("no process can be made for it (%s): the command is run untraced" % error)
+        return replaced(argv) << 8
     except OSError as error:
         return failed(argv, error) << 8
-    except subprocess.SubprocessError:
-        return _NOT_EXECUTABLE << 8
-    meter = Meter(command.pid, fixed)
-    sender = Sender(endpoint) if endpoint is not None else None
-    others = endpoint.signing if endpoint is not None else set()  # type: Set[int]
-    if sender is not None:
-        sender.start()
-
-    def tell() -> None:
-        sample = meter.sample(others)
-        if sender is not None:
-            sender.give(sample)
-        else:
-            say(json.dumps(sample), head="")
-
-    due = time.monotonic() + min(_FIRST, rate)
-    first = True
+    meter = Meter(command.pid, command.started, fixed)
+    tracing = Tracing(meter, rate, endpoint)
     while True:
-        status = command.status(meter)
-        if status is not None:
+        try:
+            status = _waited(command, meter, tracing)
             break
-        command.orphans(meter, others)
-        if time.monotonic() >= due:
-            if sender is None or not sender.given_up:
-                tell()
-            # not all tasks of a job at the same moment
-            due = time.monotonic() + rate * (random.uniform(0.5, 1.0) if first else 1.0)
-            first = False
-        info = signal.sigtimedwait(_WATCHED, max(0.0, due - time.monotonic()))
-        if info is not None:
-            command.forward(info)
-    if sender is None or not sender.given_up:
-        tell()
-    if sender is not None:
-        sender.finish()
+        except Exception as error:
+            # such as no memory: there is nothing to do but to wait on, and not so fast that it costs much
+            tracing.fail(error)
+            time.sleep(_LEAST_RATE)
+    tracing.finish()
     return status
 
 
