@@ -379,8 +379,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     serve_url: Annotated[
         str,
         Meta(
-            description="Where `slurmscope serve` is, which takes what is measured (`agents.enabled` there): the address "
-            "without `/agent`. Empty: it is sent to none."
+            description="Where `slurmscope serve` is, which takes what is measured (`agents.enabled` there): the "
+            "address without `/agent`. Empty: it is sent to none."
         ),
     ] = ""
     serve_token_file: Annotated[
