@@ -104,7 +104,7 @@ def look(where: Mounts) -> tuple[float, float, int]:
         reports = collector.collect()
         spent.append(time.process_time() - begun)
     collector.close()
-    seen = sum(job.processes for report in reports if report.node == NODE for job in report.jobs)
+    seen = sum(job.processes or 0 for report in reports if report.node == NODE for job in report.jobs)
     return spent[0], sorted(spent[1:])[len(spent) // 2], seen
 
 

@@ -105,6 +105,22 @@ def test_who_has_ended_is_written_with_its_end_and_forgotten(play: Callable[[Pla
     assert (found.coverage, found.seconds, found.cpu_seconds) == (1.0, 60.0, 120.0)
 
 
+def test_a_job_is_counted_from_its_start_though_its_processes_were_not_told_it(play: Callable[[Play], Scene]) -> None:
+    """One look is enough: what it used until then, it used since it started."""
+
+    async def what(scene: Scene) -> None:
+        await scene.see(running())
+        await scene.tell(T0, 15)
+        scene.now = T0 + 100
+        await scene.see(running(state="COMPLETED", end_time=T0 + 20))
+        scene.now += 100
+        await scene.beat(lambda: not len(scene.courses))
+
+    found = play(what).summary()
+    assert found is not None
+    assert (found.coverage, found.seconds, found.cpu_seconds) == (0.75, 15.0, 30.0)
+
+
 def test_a_job_that_no_poll_has_seen_waits(play: Callable[[Play], Scene]) -> None:
     async def what(scene: Scene) -> None:
         await scene.see()

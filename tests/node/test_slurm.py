@@ -312,7 +312,8 @@ def test_the_gpus_of_a_step_and_of_the_whole() -> None:
     assert (step.whole, batch.whole) == (False, True)
     assert step.gpus == {"SLURM_JOB_ID": "3385", "SLURM_STEP_GPUS": "3", "CUDA_VISIBLE_DEVICES": "0"}
     assert batch.gpus == step.gpus | {"SLURM_JOB_GPUS": "0,1"}
-    assert len(SLURM.told(ENVIRON | {"SLURM_STEP_GPUS": "1," * 10_000}, "step_0").gpus["SLURM_STEP_GPUS"]) == 4096
+    # a list that is too long to be one tells nothing
+    assert "SLURM_STEP_GPUS" not in SLURM.told(ENVIRON | {"SLURM_STEP_GPUS": "1," * 10_000}, "step_0").gpus
 
 
 def test_long_names_are_cut() -> None:

@@ -411,7 +411,9 @@ def _sample(tracked: _Tracked, node: str, at: float, measure: Measure) -> Sample
     distance = at - before.time if before is not None else 0.0
     tracked.looks[node] = _Look(at, measure, distance)
     if before is None:
-        return courses.between(None, measure, node, at, at, courses.AGENT)
+        # when it started is not told to the processes of every Slurm; the queue knows it
+        begun = measure if measure.start_time else replace(measure, start_time=tracked.job.start_time)
+        return courses.between(None, begun, node, at, at, courses.AGENT)
     if distance > max(_HOLE, 5 * before.distance):
         return None
     return courses.between(before.measure, measure, node, before.time, at, courses.AGENT)

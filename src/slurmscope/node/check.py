@@ -94,7 +94,7 @@ def _jobs(chart: Chart) -> None:
 def _tried(conf: str) -> str:
     """Where slurm.conf was looked for."""
     named = (("setting slurm.conf", conf), ("variable SLURM_CONF", os.environ.get("SLURM_CONF", "")))
-    places = [f"{path} ({what})" for what, path in named if path] + list(slurm._CONFS)
+    places = [f"{path} ({what})" for what, path in named if path] + list(slurm.CONFS)
     return ", ".join(dict.fromkeys(places))
 
 

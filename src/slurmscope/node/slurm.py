@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurmscope.node.groups import GONE
+from slurmscope.node.held import NAMES
 from slurmscope.node.mounts import V2, Mounts
 from slurmscope.node.scheduler import Found, Told
 
@@ -31,8 +32,7 @@ _CLUSTER = re.compile(r"^\s*ClusterName\s*=\s*\"?([^\s#\"]+)", re.MULTILINE | re
 _EXTERN = "sleep 100000000"  # what slurmstepd starts to keep the groups of an extern step in being
 _LONGEST, _LONGEST_LIST = 256, 4096
 _WHOLE = ("step_batch", "step_interactive")  # that have all that the job has on the node
-_GPUS = re.compile(r"SLURM_\w*(GPU|MPS|SHARD)\w*|SLURM_JOB_ID|(CUDA|ROCR)_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL")
-_CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
+CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 
 
 def _folders(path: str) -> Iterator[os.DirEntry[str]]:
@@ -116,7 +116,9 @@ class Slurm:
         parts = (_number(value) for name, value in environ.items() if name.startswith("SLURM_JOB_ID_HET_GROUP_"))
         whole = step in _WHOLE
         # srun hands the variables of the batch script on, to other nodes as well, where its GPUs are not the job's
-        gpus = {name: value[:_LONGEST_LIST] for name, value in environ.items() if _GPUS.fullmatch(name)}
+        gpus = {
+            name: environ[name] for name in NAMES if len(environ.get(name, ".")) <= _LONGEST_LIST and name in environ
+        }
         if not whole and "SLURM_STEP_GPUS" in gpus:
             gpus.pop("SLURM_JOB_GPUS", None)
         return Told(
@@ -145,7 +147,7 @@ def _number(text: str) -> int | None:
 
 def conf_text(conf: str = "") -> str | None:
     """slurm.conf, or the copy of it that slurmd keeps; None where there is none to read."""
-    for path in (conf, os.environ.get("SLURM_CONF", ""), *_CONFS):
+    for path in (conf, os.environ.get("SLURM_CONF", ""), *CONFS):
         try:
             if path:
                 return Path(path).read_text("utf-8", "replace")
