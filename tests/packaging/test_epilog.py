@@ -8,7 +8,9 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,62 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "packaging" / "slurm"
 # Numbers that are nobody's: the kernel knows only numbers.
 USER, OTHER = 64301, 64302
 numbers = itertools.count(1)
+
+# Python itself need not be another user's to run: so these begin as root.
+DROP = """
+import os, sys, time
+def become(uid):
+    os.setgroups([])
+    os.setgid(uid)
+    os.setuid(uid)
+"""
+# Forks, now and then twice, and ends, and so do its children, in the groups it is given, as long as a file is there:
+# whoever kills some of them finds others in their places. They are waited for from outside (36: PR_SET_CHILD_SUBREAPER),
+# for what is not counts as a process.
+FLEETING = """
+import ctypes
+flag, *groups = sys.argv[1].split(":")
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+if os.fork():
+    print(flush=True)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            sys.exit()
+for group in groups:
+    open(group + "/cgroup.procs", "w").write(str(os.getpid()))
+become(int(sys.argv[2]))
+end = time.monotonic() + 30
+while os.path.exists(flag) and time.monotonic() < end:
+    time.sleep(0.001)
+    try:
+        if os.fork() and (time.monotonic_ns() % 4 or os.fork()):
+            os._exit(0)
+    except OSError:  # as many as may be: some make room
+        if time.monotonic_ns() % 2:
+            os._exit(0)
+"""
+# As many children as it is told, which end when it does.
+MANY = """
+become(int(sys.argv[2]))
+sys.stdin.readline()
+reading, writing = os.pipe()
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+print(flush=True)
+sys.stdin.readline()
+"""
+# Called what its user likes.
+NAMED = """
+open("/proc/self/comm", "wb").write(sys.argv[1].encode("latin-1"))
+become(int(sys.argv[2]))
+print(flush=True)
+time.sleep(600)
+"""
 
 
 def mounts(kind: str) -> list[Path]:
@@ -57,7 +115,14 @@ class Node:
 
     def start(self, groups: list[Path], uid: int = USER, *argv: str) -> subprocess.Popen[bytes]:
         """A process in them."""
-        process = subprocess.Popen(argv or ["sleep", "600"], user=uid, group=uid, extra_groups=[])
+        process = subprocess.Popen(
+            argv or ["sleep", "600"],
+            user=uid,
+            group=uid,
+            extra_groups=[],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self.processes.append(process)
         for group in groups:
             if (group / "cpuset.mems").exists():
@@ -65,15 +130,26 @@ class Node:
             (group / "cgroup.procs").write_text(str(process.pid))
         return process
 
+    def python(self, groups: list[Path], uid: int, program: str, argument: str) -> subprocess.Popen[bytes]:
+        """One of the programs above in them."""
+        return self.start(groups, 0, sys.executable, "-c", DROP + program, argument, str(uid))
+
+    def environment(self, job: int | str = 1) -> dict[str, str]:
+        """What slurmd hands on; no PATH."""
+        return {"SLURM_JOB_ID": str(job), "SLURM_JOB_UID": str(USER), "SLURMD_NODENAME": self.name}
+
     def run(self, script: str, job: int | str = 1, **environment: str) -> subprocess.CompletedProcess[str]:
-        """What slurmd would do when a job starts or ends; as slurmd does, without a PATH."""
-        given = {"SLURM_JOB_ID": str(job), "SLURM_JOB_UID": str(USER), "SLURMD_NODENAME": self.name, **environment}
+        """What slurmd would do when a job starts or ends."""
+        given = {**self.environment(job), **environment}
         return subprocess.run([SCRIPTS / script], env=given, capture_output=True, text=True, check=False)
 
     def clear(self) -> None:
         for process in self.processes:
             process.kill()
             process.wait()
+            for pipe in process.stdin, process.stdout:
+                if pipe is not None:
+                    pipe.close()
         for top in self.tops:
             for folder in [*sorted((p for p in top.rglob("*") if p.is_dir()), reverse=True), top]:
                 _remove(folder)
@@ -130,6 +206,56 @@ def left(groups: list[Path]) -> list[Path]:
 
 def alive(process: subprocess.Popen[bytes]) -> bool:
     return process.poll() is None
+
+
+def wake(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"\n"
+
+
+def frozen(groups: list[Path]) -> list[Path]:
+    """Those that are, or are about to be."""
+    states = [*(group / "freezer.state" for group in groups), *(group / "cgroup.freeze" for group in groups)]
+    return [state.parent for state in states if state.exists() and state.read_text().strip() not in ("THAWED", "0")]
+
+
+@pytest.fixture
+def few() -> Iterator[Path]:
+    """A group outside the job's that can be kept to so many processes."""
+    places = [place for place in mounts("cgroup") if place.name == "pids"]
+    if os.geteuid() != 0 or not places:
+        pytest.skip("this host has no pids controller of version 1, or we may not use it")
+    group = places[0] / f"test-{os.getpid()}-{next(numbers)}"
+    group.mkdir()
+    yield group
+    _remove(group)
+
+
+@contextlib.contextmanager
+def fleeting(node: Node, groups: list[Path], few: Path) -> Iterator[None]:
+    """Eight at most, which fork and end, in the groups."""
+    flag = Path(f"/tmp/{node.name}")  # pytest's own folders are closed to other users
+    flag.touch()
+    try:
+        # The job's own group of that controller, where it has one, is as good.
+        few = next((group for group in groups if (group / "pids.max").exists()), few)
+        (few / "pids.max").write_text("8")
+        for group in groups:
+            if (group / "cpuset.mems").exists():
+                _give_cpus(group)
+        everywhere = [few, *(group for group in groups if group != few)]
+        answer(node.python([], USER, FLEETING, ":".join(map(str, [flag, *everywhere]))))
+        time.sleep(0.3)
+        yield
+    finally:
+        flag.unlink()
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("script", ["epilog", "prolog"])
@@ -199,10 +325,11 @@ def test_processes_of_others_are_left_and_told_of(node: Node) -> None:
     assert done.returncode == 0
     assert alive(foreign)
     assert own.wait(10) == -9
-    for group in node.groups(1):
-        assert (
-            f"job 1: {group} could not be removed; processes in it: {foreign.pid} (sleep, uid {OTHER})" in done.stdout
-        )
+    assert done.stdout.splitlines() == [
+        f"job 1: processes left in its cgroups: {foreign.pid} (sleep, uid {OTHER})",
+        *(f"job 1: {group} could not be removed" for group in node.groups(1)),
+    ]
+    assert frozen([*node.groups(1), *groups]) == []
     # what holds no process is gone all the same
     assert left([group / "step_0" / "task_1" for group in node.groups(1)]) == []
     assert left(groups) == groups
@@ -220,6 +347,108 @@ def test_what_keeps_the_step_extern_open_is_ended(node: Node) -> None:
     assert alive(elsewhere)
 
 
+def test_anothers_process_that_looks_like_slurms_is_left(node: Node) -> None:
+    """That one is root's."""
+    foreign = node.start(node.leave(1), OTHER, "sleep", "100000000")
+    assert node.run("epilog").returncode == 0
+    assert alive(foreign)
+
+
+def test_what_forks_and_ends_at_once_is_ended(node: Node, few: Path) -> None:
+    groups = node.leave(1)
+    with fleeting(node, groups, few):
+        assert (groups[0] / "cgroup.procs").read_text()
+        done = node.run("epilog")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert left(node.groups(1)) == []
+
+
+def test_what_forks_beside_anothers_process_is_ended(node: Node, few: Path) -> None:
+    """The group cannot be killed as a whole, then."""
+    groups = node.leave(1)
+    foreign = node.start(groups, OTHER)
+    with fleeting(node, groups, few):
+        node.run("epilog")
+        assert {(group / "cgroup.procs").read_text() for group in groups} == {f"{foreign.pid}\n"}
+        assert alive(foreign)
+        assert frozen([*node.groups(1), *groups]) == []
+
+
+def test_many_processes_of_others_do_not_hold_it_up(node: Node) -> None:
+    parent = node.python(node.leave(1), OTHER, MANY, "300")
+    wake(parent)
+    answer(parent)
+    start = time.monotonic()
+    done = node.run("epilog")
+    assert time.monotonic() - start < 8
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0].endswith(f"uid {OTHER}) and more")
+    assert len(done.stdout.splitlines()[0]) < 900  # which syslog would cut
+    assert alive(parent)
+
+
+def test_groups_of_odd_names_go(node: Node) -> None:
+    groups = node.leave(1)
+    for name in "a b", "*", r"a\x2db", ".hidden", "-rf", "$(x)":
+        for group in groups:
+            (group / name / "deeper").mkdir(parents=True)
+    processes = [node.start([group / name / "deeper" for group in groups]) for name in ("*", r"a\x2db", ".hidden")]
+    done = node.run("epilog")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [process.wait(10) for process in processes] == [-9, -9, -9]
+    assert left(node.groups(1)) == []
+
+
+def test_without_a_process_to_be_had_it_ends_the_jobs_and_tells_of_others(node: Node, few: Path) -> None:
+    groups = node.leave(1)
+    own, foreign = [node.start(groups) for _ in range(50)], node.start(groups, OTHER)
+    (few / "pids.max").write_text("1")
+    argv = ["/bin/sh", "-c", f'echo $$ >"{few}/cgroup.procs"; exec "$@"', "sh", str(SCRIPTS / "epilog")]
+    done = subprocess.run(argv, env=node.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        f"job 1: processes left in its cgroups: {foreign.pid} (sleep, uid {OTHER})",
+        *(f"job 1: {group} could not be removed" for group in node.groups(1)),
+    ]
+    assert [process.wait(10) for process in own] == [-9] * 50
+    assert alive(foreign)
+    assert frozen([*node.groups(1), *groups]) == []
+
+
+def test_it_leaves_nothing_frozen_when_slurmd_ends_it(node: Node) -> None:
+    groups = node.leave(1)
+    foreign = node.start(groups, OTHER)
+    with subprocess.Popen(
+        [SCRIPTS / "epilog"], env=node.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as epilog:
+        time.sleep(0.7)
+        start = time.monotonic()
+        epilog.send_signal(signal.SIGTERM)
+        out, _ = epilog.communicate()
+    assert time.monotonic() - start < 2
+    assert epilog.returncode == 0
+    assert f"{foreign.pid} (sleep, uid {OTHER})" in out
+    assert frozen([*node.groups(1), *groups]) == []
+
+
+def test_names_of_processes_are_told_in_printable_letters(node: Node) -> None:
+    names = {
+        "a\x1b[2Jb\x07\x7f\x9b": "a?[2Jb???",
+        "a\njob 1: b": r"a\njob 1: b",
+        r"a\033[2J\c": r"a\\033[2J\\c",
+        "*": "*",
+        " a  b ": " a  b ",
+    }
+    groups = node.leave(1)
+    told = set()
+    for name, printable in names.items():
+        process = node.python(groups, OTHER, NAMED, name)
+        answer(process)
+        told.add(f"{process.pid} ({printable}, uid {OTHER})")
+    line = node.run("epilog").stdout.split("\n")[0]
+    assert {part + ")" for part in line.removeprefix("job 1: processes left in its cgroups: ")[:-1].split(") ")} == told
+
+
 def test_a_process_of_the_user_elsewhere_is_left(node: Node) -> None:
     elsewhere = node.start([])
     node.leave(1)
@@ -227,16 +456,19 @@ def test_a_process_of_the_user_elsewhere_is_left(node: Node) -> None:
     assert alive(elsewhere)
 
 
-def test_the_users_group_goes_only_when_it_is_empty(make_node: Callable[[int], Node]) -> None:
+@pytest.mark.parametrize("script", ["epilog", "prolog"])
+def test_the_users_group_goes_only_when_it_is_empty(make_node: Callable[[int], Node], script: str) -> None:
     node = make_node(1)
+    if script == "prolog" and shutil.which("flock") is None:
+        pytest.skip("this host has no flock")
     users = [top / f"uid_{USER}" for top in node.tops]
     others = [top / f"uid_{OTHER}" for top in node.tops]
     node.leave(1)
     node.leave(2)
     node.leave(1, OTHER)
-    node.run("epilog", 1)
+    node.run(script, 1)
     assert left(users) == users
-    node.run("epilog", 2)
+    node.run(script, 2)
     assert left(users) == []
     # another user's job of the same number, which there cannot be, is none of this one's business
     assert left(others) == others
