@@ -31,8 +31,8 @@ def become(uid):
     os.setuid(uid)
 """
 # Forks, now and then twice, and ends, and so do its children, in the groups it is given, as long as a file is there:
-# whoever kills some of them finds others in their places. They are waited for from outside (36: PR_SET_CHILD_SUBREAPER),
-# for what is not counts as a process.
+# whoever kills some of them finds others in their places. They are waited for from outside
+# (36: PR_SET_CHILD_SUBREAPER), for what is not counts as a process.
 FLEETING = """
 import ctypes
 flag, *groups = sys.argv[1].split(":")
