@@ -18,7 +18,7 @@ from slurmscope.logs import fields
 from slurmscope.measured.courses import Courses
 from slurmscope.measured.prometheus import Prometheus, PrometheusError, QueryRefused
 from slurmscope.measured.tally import PrometheusTally
-from slurmscope.store.protocol import JobKey, Lives, Measured, Store, StoreError
+from slurmscope.store.protocol import JobKey, Lives, Measured, Store, StoreError, Unreachable
 from slurmscope.summary import Summary, summary
 
 log = logging.getLogger(__name__)
@@ -66,9 +66,10 @@ class Backfill:
                     if not await self._fill(courses.cluster, ended.key) and ended.tries < _TRIES:
                         waiting.append(_Ended(ended.key, self._clock() + _AGAIN, ended.tries + 1))
                     failures, rest = 0, _PAUSE
-                except (StoreError, PrometheusError):
+                except (StoreError, PrometheusError) as error:
                     failures += 1
-                    waiting.appendleft(ended)
+                    if isinstance(error, Unreachable | PrometheusError):  # else it would be refused for ever
+                        waiting.appendleft(ended)
                     rest = min(_LONGEST_REST, _LOOK_EVERY * 2 ** min(failures - 1, 10))
                 except Exception:  # a fault of ours must not end the service
                     log.exception("what Prometheus told could not be kept", extra=fields(job=ended.key[0]))
