@@ -57,9 +57,7 @@ class Groups:
                         for file in ("cpuset.cpus", "cpuset.mems"):
                             (path / file).write_text((path.parent / file).read_text())
 
-    def start(
-        self, inside: str, argv: Sequence[str], user: int | None = None, **more: Any
-    ) -> subprocess.Popen[bytes]:
+    def start(self, inside: str, argv: Sequence[str], user: int | None = None, **more: Any) -> subprocess.Popen[bytes]:
         """A process that is in the group before it begins."""
         self.make(inside)
         places = [str(self.folder(name, inside) / "cgroup.procs") for name in self.where.trees]
