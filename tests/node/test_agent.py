@@ -130,7 +130,7 @@ def checks(settings: given.Settings) -> dict[str, Finding]:
 
 
 def test_a_cluster_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slurmscope.node.slurm._CONFS", ())
+    monkeypatch.setattr("slurmscope.node.slurm.CONFS", ())
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "other.conf"))
     slurm = given.Slurm(conf=str(tmp_path / "slurm.conf"))
     found = checks(given.Settings(slurm=slurm))
