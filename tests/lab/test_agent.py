@@ -83,15 +83,15 @@ def about(known: float, unit: float = 0) -> object:
 
 
 def test_processor_time(work: Work, look: Callable[[], Page]) -> None:
-    with work.job(command(burners=2, user=2.5, system=1), "-w", "n1") as done:
+    with work.job(command(burners=2, user=2.5, system=3), "-w", "n1") as done:
         job = Job(look(), done.job)
     assert job.value("slurm_job_cpus") == 1
     # what the program was told to burn, what it says it burned, and what is seen from outside
     assert done.user >= 5
-    assert done.system >= 2
+    assert done.system >= 6
     assert job.value("slurm_job_cpu_seconds_total") == about(done.user + done.system)
     assert job.value("slurm_job_cpu_user_seconds_total") == about(done.user)
-    assert job.value("slurm_job_cpu_system_seconds_total") == about(done.system, 0.2)
+    assert job.value("slurm_job_cpu_system_seconds_total") == about(done.system)
     cores = job.cores("slurm_job_core_cpu_seconds_total")
     assert sum(cores.values()) == about(job.value("slurm_job_cpu_seconds_total"))
     assert done.cores[0].isdecimal(), "it was fenced in to one core"
@@ -186,43 +186,43 @@ def test_disk_of_the_dead(work: Work, look: Callable[[], Page]) -> None:
     "script",
     [
         "srun -n2 {}",
-        "srun -n1 --exact --mem=500 {} & srun -n1 --exact --mem=500 {} & wait",
+        "srun -n1 --exact --mem=800 {} & srun -n1 --exact --mem=800 {} & wait",
     ],
     ids=["two tasks", "two steps"],
 )
 def test_several_workers(work: Work, look: Callable[[], Page], script: str) -> None:
     """As MPI programs are: tasks, each with children that compute."""
-    one = command(burners=2, user=1.5, memory=300, idlers=1, files=5)
-    with work.job(script.replace("{}", one), "-w", "n1", "-n2", workers=2, mem=1000) as done:
+    one = command(burners=2, user=1.5, memory=700, idlers=1, files=5)
+    with work.job(script.replace("{}", one), "-w", "n1", "-n2", workers=2, mem=1600) as done:
         job = Job(look(), done.job)
     assert job.value("slurm_job_cpus") == 2
     assert job.value("slurm_job_program_processes", program="work.pl") == 8
     assert job.value("slurm_job_cpu_seconds_total") == about(done.user + done.system)
     assert job.value("slurm_job_cpu_user_seconds_total") == about(6)
-    assert job.value("slurm_job_memory_anonymous_bytes") == about(600 * MIB)
-    assert job.value("slurm_job_program_memory_rss_bytes", program="work.pl") == about(600 * MIB, 8 * 8 * MIB)
-    assert job.value("slurm_job_memory_limit_bytes") == 1000 * MIB
+    assert job.value("slurm_job_memory_anonymous_bytes") == about(1400 * MIB)
+    assert job.value("slurm_job_program_memory_rss_bytes", program="work.pl") == about(1400 * MIB)
+    assert job.value("slurm_job_memory_limit_bytes") == 1600 * MIB
 
 
 def test_array(work: Work, look: Callable[[], Page]) -> None:
-    script = "exec " + command(memory=100, burners=1, user=0).replace("--user 0", "--user $SLURM_ARRAY_TASK_ID")
+    script = "exec " + command(memory=300, burners=1, user=0).replace("--user 0", "--user $((4 * SLURM_ARRAY_TASK_ID))")
     with work.jobs(script, "-n1", "--array=1-3", count=3) as jobs:
         page = look()
     used = _by_job(page, "slurm_job_cpu_seconds_total")
-    assert sorted(used.values()) == [about(1, 0.2), about(2, 0.2), about(3, 0.2)]
-    assert used == {done.job: about(done.user + done.system, 0.2) for done in jobs}
+    assert sorted(used.values()) == [about(4), about(8), about(12)]
+    assert used == {done.job: about(done.user + done.system) for done in jobs}
     memory = _by_job(page, "slurm_job_memory_anonymous_bytes")
-    assert memory == {done.job: about(100 * MIB, 10 * MIB) for done in jobs}
+    assert memory == {done.job: about(300 * MIB) for done in jobs}
 
 
 def test_both_nodes(work: Work, look: Callable[[], Page]) -> None:
-    with work.job(f"srun -N2 -n2 {command(memory=200, idlers=2)}", "-N2", "-n2", workers=2) as done:
+    with work.job(f"srun -N2 -n2 {command(memory=400, idlers=2)}", "-N2", "-n2", workers=2, mem=500) as done:
         page = look()
     for node in "n1", "n2":
         job = Job(page, done.job, node)
         assert job.value("slurm_job_program_processes", program="work.pl") == 3
-        assert job.value("slurm_job_memory_anonymous_bytes") == about(200 * MIB, 15 * MIB)
-        assert job.value("slurm_job_memory_limit_bytes") == 400 * MIB
+        assert job.value("slurm_job_memory_anonymous_bytes") == about(400 * MIB)
+        assert job.value("slurm_job_memory_limit_bytes") == 500 * MIB
 
 
 def test_leftovers_are_no_jobs(work: Work, look: Callable[[], Page]) -> None:

@@ -237,13 +237,14 @@ def test_a_python_for_the_probe_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_nothing_else_starts_a_process() -> None:
-    """What is run is in the table: one module starts processes, and probe.py, which is a program of its own."""
+    """What is run is in the table: one module starts processes, and so do the two programs that stand alone: probe.py,
+    and wrapper.py, which runs what a user tells it to (cli_trace.py becomes it)."""
     starts = re.compile(
         r"\b((subprocess|multiprocessing)\b|os\.(system|popen|exec|(posix_)?spawn|fork)|create_subprocess_)"
     )
     source = Path(slurmscope.__file__).parent
     found = {str(path.relative_to(source)) for path in source.rglob("*.py") if starts.search(path.read_text())}
-    assert found == {"slurm/process.py", "slurm/probe.py"}
+    assert found == {"slurm/process.py", "slurm/probe.py", "trace/wrapper.py", "cli_trace.py"}
 
 
 def test_the_table_is_whole() -> None:
