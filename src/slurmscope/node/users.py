@@ -18,7 +18,8 @@ class Users:
 
     def name(self, uid: int) -> str | None:
         """None: nobody knows it, or has told it yet."""
-        if uid not in self._names and (self._asked is None or not self._asked.is_alive()):
+        # in this order: who has ended has written down what was found
+        if (self._asked is None or not self._asked.is_alive()) and uid not in self._names:
             if len(self._names) > _MOST:
                 self._names.clear()
             # one at a time, and one that hangs does not keep the agent from ending
