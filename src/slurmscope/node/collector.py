@@ -34,7 +34,7 @@ class _Job:
 
     def __init__(self, found: Found, scheduler: Scheduler) -> None:
         self.found = found
-        self.folder = _folder(found)
+        self.folder, self.owner = _folder(found)
         self.identity = Identity(found, scheduler)
         self.used = Inheritance()
         self.network = Networks()
@@ -45,19 +45,13 @@ class _Job:
         self.cpu: tuple[float, float] | None = None  # when, and how many seconds of cores until then
 
 
-def _folder(found: Found) -> int:
-    """Which one it is: one that comes later under the same name is another job's."""
+def _folder(found: Found) -> tuple[int, int | None]:
+    """Which one it is, for one that comes later under the same name is another job's; and whose."""
     try:
-        return os.stat(next(iter(found.folders.values()))).st_ino  # noqa: PTH116 - this is done at every look
+        there = os.stat(next(iter(found.folders.values())))  # noqa: PTH116 - this is done at every look
     except OSError:
-        return 0
-
-
-def _owner(found: Found) -> int | None:
-    try:
-        return os.stat(next(iter(found.folders.values()))).st_uid  # noqa: PTH116
-    except OSError:
-        return None
+        return 0, None
+    return there.st_ino, there.st_uid
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -166,7 +160,7 @@ class Collector:
 
     def _job(self, found: Found) -> _Job:
         known = self._jobs.get(found.key)
-        if known is None or known.folder != _folder(found):
+        if known is None or known.folder != _folder(found)[0]:
             return _Job(found, self._scheduler)
         known.found = found  # a controller's folder may have come later
         return known
@@ -264,7 +258,7 @@ class Collector:
     def _trusted(self, job: _Job, pid: int) -> bool:
         """Anybody can call themselves anything; the scheduler's are root's, or whoever's the cgroups are."""
         owner = self._reader.owner(pid, self.missed)
-        return owner == 0 or owner == _owner(job.found)
+        return owner in (0, job.owner) and owner is not None
 
     def _cpus(self, told: int | None, cpus: int | None) -> int | None:
         """Where cores are not fenced off every job may use them all, and what it was given is only told."""
