@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every reason that Slurm has a name for, as libslurm of each generation tells them."""
+# ruff: noqa: SIM905 - a list of hundreds of names is read more easily as words
+
+COMMON = """
+AccountNotAllowed AccountingPolicy AssocGrpBB AssocGrpBBMinutes AssocGrpBBRunMinutes AssocGrpBilling
+AssocGrpBillingMinutes AssocGrpBillingRunMinutes AssocGrpCPUMinutesLimit AssocGrpCPURunMinutesLimit
+AssocGrpCpuLimit AssocGrpEnergy AssocGrpEnergyMinutes AssocGrpEnergyRunMinutes AssocGrpGRES
+AssocGrpGRESMinutes AssocGrpGRESRunMinutes AssocGrpJobsLimit AssocGrpLicense AssocGrpLicenseMinutes
+AssocGrpLicenseRunMinutes AssocGrpMemLimit AssocGrpMemMinutes AssocGrpMemRunMinutes AssocGrpNodeLimit
+AssocGrpNodeMinutes AssocGrpNodeRunMinutes AssocGrpSubmitJobsLimit AssocGrpUnknown AssocGrpUnknownMinutes
+AssocGrpUnknownRunMinutes AssocGrpWallLimit AssocMaxBBMinutesPerJob AssocMaxBBPerJob AssocMaxBBPerNode
+AssocMaxBillingMinutesPerJob AssocMaxBillingPerJob AssocMaxBillingPerNode AssocMaxCpuMinutesPerJobLimit
+AssocMaxCpuPerJobLimit AssocMaxCpuPerNode AssocMaxEnergyMinutesPerJob AssocMaxEnergyPerJob
+AssocMaxEnergyPerNode AssocMaxGRESMinutesPerJob AssocMaxGRESPerJob AssocMaxGRESPerNode AssocMaxJobsLimit
+AssocMaxLicenseMinutesPerJob AssocMaxLicensePerJob AssocMaxMemMinutesPerJob AssocMaxMemPerJob
+AssocMaxMemPerNode AssocMaxNodeMinutesPerJob AssocMaxNodePerJobLimit AssocMaxSubmitJobLimit
+AssocMaxUnknownMinutesPerJob AssocMaxUnknownPerJob AssocMaxUnknownPerNode AssocMaxWallDurationPerJobLimit
+AssociationJobLimit AssociationResourceLimit AssociationTimeLimit BadConstraints BeginTime
+BurstBufferOperation BurstBufferResources BurstBufferStageIn Cleaning DeadLine Dependency
+DependencyNeverSatisfied FedJobLock InactiveLimit InvalidAccount InvalidQOS JobArrayTaskLimit JobHeldAdmin
+JobHeldUser JobHoldMaxRequeue JobLaunchFailure Licenses MaxBBPerAccount MaxBillingPerAccount MaxCpuPerAccount
+MaxEnergyPerAccount MaxGRESPerAccount MaxJobsPerAccount MaxLicensePerAccount MaxMemPerLimit
+MaxMemoryPerAccount MaxNodePerAccount MaxSubmitJobsPerAccount MaxUnknownPerAccount NodeDown NonZeroExitCode
+None OutOfMemory PartitionConfig PartitionDown PartitionInactive PartitionNodeLimit PartitionTimeLimit
+Priority Prolog QOSGrpBB QOSGrpBBMinutes QOSGrpBBRunMinutes QOSGrpBilling QOSGrpBillingMinutes
+QOSGrpBillingRunMinutes QOSGrpCPUMinutesLimit QOSGrpCPURunMinutesLimit QOSGrpCpuLimit QOSGrpEnergy
+QOSGrpEnergyMinutes QOSGrpEnergyRunMinutes QOSGrpGRES QOSGrpGRESMinutes QOSGrpGRESRunMinutes QOSGrpJobsLimit
+QOSGrpLicense QOSGrpLicenseMinutes QOSGrpLicenseRunMinutes QOSGrpMemLimit QOSGrpMemoryMinutes
+QOSGrpMemoryRunMinutes QOSGrpNodeLimit QOSGrpNodeMinutes QOSGrpNodeRunMinutes QOSGrpSubmitJobsLimit
+QOSGrpUnknown QOSGrpUnknownMinutes QOSGrpUnknownRunMinutes QOSGrpWallLimit QOSJobLimit QOSMaxBBPerJob
+QOSMaxBBPerNode QOSMaxBBPerUser QOSMaxBillingMinutesPerJob QOSMaxBillingPerJob QOSMaxBillingPerNode
+QOSMaxBillingPerUser QOSMaxCpuMinutesPerJobLimit QOSMaxCpuPerJobLimit QOSMaxCpuPerNode QOSMaxCpuPerUserLimit
+QOSMaxEnergyMinutesPerJob QOSMaxEnergyPerJob QOSMaxEnergyPerNode QOSMaxEnergyPerUser QOSMaxGRESMinutesPerJob
+QOSMaxGRESPerJob QOSMaxGRESPerNode QOSMaxGRESPerUser QOSMaxJobsPerUserLimit QOSMaxLicenseMinutesPerJob
+QOSMaxLicensePerJob QOSMaxLicensePerUser QOSMaxMemoryMinutesPerJob QOSMaxMemoryPerJob QOSMaxMemoryPerNode
+QOSMaxMemoryPerUser QOSMaxNodeMinutesPerJob QOSMaxNodePerJobLimit QOSMaxNodePerUserLimit
+QOSMaxSubmitJobPerUserLimit QOSMaxUnknownMinutesPerJob QOSMaxUnknownPerJob QOSMaxUnknownPerNode
+QOSMaxUnknownPerUser QOSMaxWallDurationPerJobLimit QOSMinBB QOSMinBilling QOSMinCpuNotSatisfied QOSMinEnergy
+QOSMinGRES QOSMinLicense QOSMinMemory QOSMinNode QOSMinUnknown QOSNotAllowed QOSResourceLimit QOSTimeLimit
+QOSUsageThreshold ReqNodeNotAvail Reservation ReservationDeleted Resources SchedDefer SystemFailure TimeLimit
+""".split()
+GENERATIONS = {
+    "22.05": [
+        *COMMON,
+        *"""
+BlockFreeAction BlockMaxError FrontEndDown PowerNotAvail PowerReserved
+""".split(),
+    ],
+    "24.11": [
+        *COMMON,
+        *"""
+Constraints FrontEndDown MaxBBRunMinsPerAccount MaxBBRunMinsPerUser MaxBillingRunMinsPerAccount
+MaxBillingRunMinsPerUser MaxCpuRunMinsPerAccount MaxCpuRunMinsPerUser MaxEnergyRunMinsPerAccount
+MaxEnergyRunMinsPerUser MaxGRESRunMinsPerAccount MaxGRESRunMinsPerUser MaxLicenseRunMinsPerAccount
+MaxLicenseRunMinsPerUser MaxMemoryRunMinsPerAccount MaxMemoryRunMinsPerUser MaxNodeRunMinsPerAccount
+MaxNodeRunMinsPerUser MaxPoweredUpNodes MaxUnknownRunMinsPerAccount MaxUnknownRunMinsPerUser MpiPortsBusy
+RaisedSignal ReservationInvalid
+""".split(),
+    ],
+    "26.05": [
+        *COMMON,
+        *"""
+Constraints MaxBBRunMinsPerAccount MaxBBRunMinsPerUser MaxBillingRunMinsPerAccount MaxBillingRunMinsPerUser
+MaxCpuRunMinsPerAccount MaxCpuRunMinsPerUser MaxEnergyRunMinsPerAccount MaxEnergyRunMinsPerUser
+MaxGRESRunMinsPerAccount MaxGRESRunMinsPerUser MaxLicenseRunMinsPerAccount MaxLicenseRunMinsPerUser
+MaxMemoryRunMinsPerAccount MaxMemoryRunMinsPerUser MaxNodeRunMinsPerAccount MaxNodeRunMinsPerUser
+MaxPoweredUpNodes MaxUnknownRunMinsPerAccount MaxUnknownRunMinsPerUser MpiPortsBusy NvidiaImexChannels
+RaisedSignal ReservationInvalid
+""".split(),
+    ],
+}
