@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 import resource
 import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from million import CLUSTER, DAY, END, USERS, YEARS, accounted, jobs
+
 from slurmscope.keeper import Archive
-from slurmscope.life import Accounted, Step
+from slurmscope.life import Accounted
 from slurmscope.model import Job, Node, Part, Snapshot
 from slurmscope.slurm import aside, probe
 from slurmscope.slurm.commands import BY_PART
@@ -37,85 +38,9 @@ from slurmscope.store.protocol import Lives, UsageAsked
 from slurmscope.store.recorder import Recorder, tell
 from slurmscope.store.sqlite import SqliteStore
 
-CLUSTER = "bench"
-DAY = 86400
-END = 1_790_000_000
-YEARS = 3
 DAYS = 10
 POLL = 20_000
-USERS, ACCOUNTS = 800, 120
-PARTITIONS = ("main", "long", "gpu", "debug")
-STATES = ("COMPLETED",) * 15 + ("FAILED",) * 2 + ("CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
 MARKS = Marks("@Xq3vTz", "@end")
-
-
-def jobs(count: int, days: int = YEARS * 365) -> Iterator[Job]:
-    """Jobs of so many days, in the order of their submission."""
-    chance = random.Random(7)
-    begin = END - days * DAY
-    for at in range(count):
-        submit = begin + (END - begin) * at // count
-        user = min(int(chance.expovariate(1) * USERS / 6), USERS - 1)
-        partition = chance.choice(PARTITIONS)
-        start = submit + int(chance.expovariate(1 / 1800))
-        end = start + int(chance.expovariate(1 / 7200))
-        cpus = chance.choice((1, 2, 4, 8, 16, 32))
-        yield Job(
-            id=at + 1,
-            array_id=None,
-            array_tasks=None,
-            tasks=1,
-            name=f"run-{at % 997}",
-            user=f"user{user}",
-            account=f"account{user % ACCOUNTS}",
-            partition=partition,
-            qos="normal",
-            state=chance.choice(STATES),
-            reason=None,
-            priority=1000,
-            submit_time=submit,
-            eligible_time=submit,
-            start_time=start,
-            end_time=end,
-            time_limit=4 * 3600,
-            cpus=cpus,
-            memory=cpus << 32,
-            gpus={"a100": 2} if partition == "gpu" else {},
-            nodes=1,
-            node_list=f"node{chance.randrange(2000)}",
-            reservation=None,
-            dependency=None,
-            features=None,
-            licenses=None,
-            login_node=None,
-            restarts=None,
-            exit_code="0:0",
-        )
-
-
-def accounted(job: Job) -> Accounted:
-    used = (job.end_time or 0) - (job.start_time or 0)
-    steps = tuple(
-        Step(
-            name,
-            name,
-            job.state,
-            "0:0",
-            job.start_time,
-            job.end_time,
-            1,
-            1,
-            job.cpus,
-            used * 0.7,
-            1 << 30,
-            1 << 30,
-            None,
-            5,
-            7,
-        )
-        for name in ("batch", "extern")
-    )
-    return Accounted(job, steps, 0, used * 1.4, None, "0:0", None)
 
 
 def text(found: list[Accounted]) -> bytes:
@@ -167,6 +92,9 @@ class Sacct:
         # as a Way does it
         parsed = await aside.parse(BY_PART["history"], Output(self._texts.pop(), MARKS))
         return Reading(parsed.value, "text:sacct")
+
+    async def script(self, job: Job) -> str | None:
+        return None
 
     async def close(self) -> None:
         """Nothing is kept open."""
@@ -261,8 +189,12 @@ def poll_of(store: SqliteStore) -> list[float]:
 
 def asking(store: SqliteStore) -> None:
     month = END // DAY - 40
+    day = Lives(cluster=CLUSTER, ended_since=month * DAY, ended_before=(month + 1) * DAY, limit=None)
     asked: dict[str, Callable[[], object]] = {
         "a user's last 50 jobs": lambda: store.lives(Lives(user="user3")),
+        "… of one name, 20": lambda: store.lives(Lives(user="user3", name="run-5", limit=20)),
+        "all that ended on a day": lambda: store.lives(day),
+        "a cluster's last 50": lambda: store.lives(Lives(cluster=CLUSTER, open=False)),
         "an account's last 50": lambda: store.lives(Lives(account="account5")),
         "failed jobs, last 50": lambda: store.lives(Lives(states=("FAILED",))),
         "a month's usage by account": lambda: store.usage(UsageAsked(since=month, until=month + 31, by=("account",))),

@@ -26,6 +26,7 @@ from slurmscope.store.protocol import (
     Measured,
     NodeChange,
     Point,
+    Sight,
     Span,
     Store,
     UsageAsked,
@@ -181,6 +182,12 @@ def _sample(draw: random.Random, node: str, start: int, seconds: int, gpus: int,
         read_bytes=draw.randrange(1 << 30),
         limit=1 << 34,
         oom_kills=0,
+        user_seconds=draw.random() * 4 * seconds,
+        system_seconds=draw.random() * 4 * seconds,
+        core_seconds={core: draw.random() * seconds for core in (0, 7)},
+        swap=draw.randrange(1 << 30),
+        reads=draw.randrange(1 << 20),
+        writes=draw.randrange(1 << 20),
         programs=tuple((name, draw.randrange(64)) for name in programs),
         gpus=tuple(
             GpuUse(
@@ -217,6 +224,10 @@ def kept_usage(store: Store, cluster: str) -> dict[usage.Key, usage.Amounts]:
 
 def kept_lives(store: Store, cluster: str) -> list[Life]:
     return [one for some in store.each_life(cluster) for one in some]
+
+
+def found_in(store: Store, cluster: str) -> dict[tuple[int, int], tuple[str, ...]]:
+    return store.findings(cluster, [one.key for one in kept_lives(store, cluster)])
 
 
 # --- a month ----------------------------------------------------------------------------------------------------------
@@ -292,7 +303,13 @@ def questions(clusters: tuple[str, ...] = ("alpha", "beta")) -> Iterator[tuple[s
         Lives(cluster="beta", id=20),
         Lives(states=("FAILED", "TIMEOUT"), since=T0 + DAY, until=T0 + 9 * DAY, limit=None),
         Lives(cluster="nowhere"),
+        Lives(node="n2", gpu_type="h.100", qos="high", limit=None),
+        Lives(named="NEXT", sight=Sight("user3", frozenset({("alpha", "account2")})), active_since=T0 + 9 * DAY),
+        Lives(order="ended", ascending=True, partition="cpu", limit=20),
+        Lives(order="memory", states=("TIMEOUT",), offset=3),
     ]
+    yield "folded", lambda store: store.folded(Lives(states=("FAILED", "TIMEOUT"), limit=20))
+    yield "users", lambda store: store.names("user", limit=100)
     for asked in many:
         yield f"lives {asked}", lambda store, asked=asked: store.lives(asked)
         yield f"count {asked}", lambda store, asked=asked: store.count(asked)
@@ -324,6 +341,8 @@ def _of_cluster(cluster: str) -> Iterator[tuple[str, Any]]:
         )
     yield f"points of gpu of {cluster}", lambda store: store.points(cluster, "gpu", FINE, T0, T0 + DAY)
     yield f"spans of {cluster}", lambda store: store.spans(cluster)
+    yield f"what was found in {cluster}", lambda store: found_in(store, cluster)
+    yield f"how far {cluster} was judged", lambda store: store.judged(cluster)
 
 
 def fill_rest(store: Store, cluster: str) -> None:
@@ -336,3 +355,5 @@ def fill_rest(store: Store, cluster: str) -> None:
         writer.put_points([point(T0 + at * 10, name, FINE, cluster) for at in range(5) for name in ("", "gpu", "cpu")])
         writer.put_points([point(T0 + at * 3600, "", COARSE, cluster, jobs=float(at)) for at in range(5)])
         writer.put_spans([Span(T0, T0 + 5), Span(T0 + 10, T0 + 20)])
+        writer.put_findings({one.key: ("swap",)[: one.id % 2] for one in next(store.each_life(cluster), [])[:20]})
+        writer.put_judged(T0 + 5)

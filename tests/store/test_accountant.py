@@ -56,6 +56,9 @@ class Slurmdbd:
         told: tuple[Accounted, ...] = tuple(accounted(one) for one in found)
         return Reading(told, "text:sacct")
 
+    async def script(self, job: Job) -> str | None:
+        return None
+
     async def close(self) -> None:
         """Nothing is kept open."""
 
@@ -87,6 +90,19 @@ def of_days(count: int, each: int = 3) -> list[Job]:
         for day in range(count)
         for at in range(each)
     ]
+
+
+def test_what_it_brings_is_yet_to_be_judged(store: SqliteStore) -> None:
+    """Nothing that is there already sets the mark back."""
+    with store.writing("alpha") as writer:
+        writer.put_judged(NOW)
+    source = Slurmdbd(*of_days(2))
+    asyncio.run(accountant(store, source).read(SUBMIT, SUBMIT + DAY))
+    assert store.judged("alpha") == SUBMIT
+    with store.writing("alpha") as writer:
+        writer.put_judged(NOW)
+    asyncio.run(accountant(store, source).read(SUBMIT, SUBMIT + DAY, again=True))
+    assert store.judged("alpha") == NOW
 
 
 def test_an_import_reads_everything_once(store: SqliteStore) -> None:

@@ -43,7 +43,7 @@ News = tuple[str, str, int, int, int, str, str]
 
 news = st.lists(
     st.tuples(
-        st.sampled_from(["seen", "told", "unseen", "succeeded", "given up", "measured", "forgotten"]),
+        st.sampled_from(["seen", "told", "unseen", "succeeded", "given up", "measured", "judged", "forgotten"]),
         st.sampled_from(["alpha", "a.b"]),
         st.integers(1, 3),  # the job
         st.integers(0, 2),  # its life
@@ -90,6 +90,9 @@ def record(store: Store, one: News) -> None:
     with store.writing(one[1]) as writer:
         if one[0] == "measured":
             writer.put_measured([measured(*key, seconds=1 + one[4] // 100, gpus=one[3], programs=[one[6]])])
+            return
+        if one[0] == "judged":
+            writer.put_findings({key: (one[6], "swap")[: one[4] % 3]})
             return
         known = writer.lives([key]).get(key)
         after = changed(known, one)

@@ -57,8 +57,9 @@ def test_an_empty_store_answers_all_that_is_asked(store: Store) -> None:
 
 
 def test_a_life_comes_back_as_it_was(store: Store) -> None:
-    whole = ended(7, cpu_seconds=5.0, gpus={"": 1, "a.100": 2}, accounted=True, cancelled_by="0")
-    put(store, whole, life(8, submit_time=None))
+    whole = ended(7, cpu_seconds=5.0, gpus={"": 1, "a.100": 2}, accounted=True, cancelled_by="0", gpu_share=1.0)
+    put(store, whole, life(8, submit_time=None), life(9, guess=(T0 + 5, T0 + 9)))
+    assert store.life("alpha", 9, T0) == life(9, guess=(T0 + 5, T0 + 9))
     assert store.life("alpha", 7, T0) == whole
     assert store.life("alpha", 8, 0) == life(8, submit_time=None)
     assert store.lives(Lives(id=7)) == [whole]
@@ -121,6 +122,32 @@ def test_lives_are_told_apart_by_what_is_asked(store: Store) -> None:
     assert ids(store, since=T0 + 10) == [("beta", 40)]
     assert ids(store, until=T0 + 10, cluster="beta") == [] and ids(store, user="bea", cluster="beta") == []
     assert store.count(Lives(open=True, cluster="alpha")) == 2
+
+
+def test_lives_are_found_by_when_they_ended(store: Store) -> None:
+    """One that goes on may have a time by which it must end."""
+    put(
+        store,
+        *(ended(at, end_time=T0 + at) for at in range(1, 6)),
+        ended(3, "beta", end_time=T0 + 3),
+        life(9, state="RUNNING", start_time=T0, end_time=T0 + 3),
+    )
+    assert ids(store, ended_since=T0 + 2, ended_before=T0 + 4) == [("alpha", 3), ("beta", 3), ("alpha", 2)]
+    assert ids(store, cluster="alpha", ended_since=T0 + 4) == [("alpha", 5), ("alpha", 4)]
+    assert ids(store, cluster="alpha", ended_before=T0 + 2, open=False) == [("alpha", 1)]
+    assert ids(store, ended_since=T0, open=True) == [] and ids(store, ended_before=T0 + 1) == []
+    assert ids(store, ended_since=T0, since=T0 + 1) == [] and ids(store, ended_since=T0, id=3, cluster="beta") != []
+    assert store.count(Lives(cluster="alpha", ended_since=T0 + 2, limit=1)) == 4
+
+
+def test_lives_are_found_by_their_name(store: Store) -> None:
+    names = ["train", "Train", "train ", "$gt", *HOSTILE]
+    put(store, *(life(at, name=name) for at, name in enumerate(names, 1)), life(99, name="train", user="bea"))
+    for at, name in enumerate(names, 1):
+        assert ids(store, user="ana", name=name) == [("alpha", at)], name
+    assert ids(store, name="train") == [("alpha", 99), ("alpha", 1)]
+    put(store, life(1, name="another"))
+    assert ids(store, name="train") == [("alpha", 99)] and ids(store, user="ana", name="another") == [("alpha", 1)]
 
 
 def test_all_lives_are_given_by_id_and_time(store: Store) -> None:
@@ -233,6 +260,20 @@ def test_usage_is_cleared_for_one_cluster_and_made_anew(store: Store) -> None:
     assert kept_usage(store, "beta") == {}
 
 
+def test_the_first_day_of_which_there_is_usage(store: Store) -> None:
+    days = {"alpha": (D0 + 2, D0 + 5), "beta": (D0 + 1,)}
+    for cluster, some in days.items():
+        with store.writing(cluster) as writer:
+            writer.add_usage({Key(day, cluster, "a", "u", "p", "q", ""): Amounts(energy_joules=1) for day in some})
+            writer.add_usage({Key(D0, cluster, "a", "u", "p", "q", ""): Amounts(1)})
+            writer.add_usage({Key(D0, cluster, "a", "u", "p", "q", ""): Amounts(-1)})
+    assert store.first_used(D0, D0 + 9) == D0 + 1
+    assert store.first_used(D0, D0 + 9, "alpha") == D0 + 2
+    assert store.first_used(D0 + 3, D0 + 9, "alpha") == D0 + 5
+    assert store.first_used(D0 + 3, D0 + 5, "alpha") is None
+    assert store.first_used(D0, D0 + 9, "nowhere") is None
+
+
 def test_usage_is_by_names_of_its_key(store: Store) -> None:
     for asked in (UsageAsked(since=0, until=1, by=("name",)), UsageAsked(since=0, until=1, only={"day; --": "1"})):
         with pytest.raises(ValueError, match="usage is by day, cluster"):
@@ -319,7 +360,7 @@ def test_a_store_tells_of_itself(store: Store, url: str) -> None:
     put(store, life(1), ended(2, "beta", submit_time=T0 + 5))
     fill_rest(store, "alpha")
     found = store.stats()
-    assert found.where == store.where and found.schema == 2 and found.clusters == ("alpha", "beta")
+    assert found.where == store.where and found.schema == 4 and found.clusters == ("alpha", "beta")
     rest = {"usage": 0, "nodes": 12, "node_changes": 10, "totals": 20}
     assert found.counts == {"jobs": 2, "measured": 11, "series": 10} | rest
     assert (found.oldest, found.newest) == (T0, T0 + 5) and (found.bytes or 1) > 0

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from store.made import D0, T0, fill_rest, kept, kept_measured, kept_usage, life, measured, month, opened, summed
 
 from slurmscope.store.copy import copy, differences
-from slurmscope.store.protocol import Store, StoreError
+from slurmscope.store.protocol import Lives, Store, StoreError
 from slurmscope.usage import Amounts, Key
 
 LATER = T0 + 5 * 86400
@@ -29,6 +29,9 @@ def fill(store: Store) -> None:
         with store.writing(cluster) as writer:
             writer.put_measured([measured(at, LATER + at, nodes=1 + at % 3) for at in range(9)])
             writer.put_measured([replace(measured(9, LATER), course=None)])
+            there = [one for some in store.each_life(cluster) for one in some]
+            writer.put_findings({one.key: ("timeout", "swap")[: one.id % 3] for one in there if one.id % 4})
+            writer.put_judged(LATER)
 
 
 @pytest.fixture
@@ -50,6 +53,9 @@ def test_a_copy_holds_the_same(store: Store, other: Store) -> None:
     copy(store, other, lambda done, of: None)
     assert differences(store, other) == []
     assert kept_usage(other, "alpha") == kept_usage(store, "alpha")
+    assert other.judged("beta") == LATER and 0 < other.count(Lives(finding="swap")) == store.count(
+        Lives(finding="swap")
+    )
     found = kept_measured(other, "alpha")
     assert found == kept_measured(store, "alpha") and {one.course is None for one in found} == {True, False}
     store.forget("series", found[3].summary.last)
@@ -80,6 +86,8 @@ def test_every_difference_is_told(store: Store, other: Store) -> None:
         writer.drop_nodes(["n1"])
         writer.put_spans([])
         writer.put_measured([measured(99, LATER)])
+        writer.put_findings({first.key: ("another",)})
+        writer.put_judged(LATER + 1)
     with other.writing("gamma") as writer:
         writer.put_lives([life(1, "gamma")])
     other.forget("jobs", T0 + 4 * 86400 - 1)
@@ -94,6 +102,8 @@ def test_every_difference_is_told(store: Store, other: Store) -> None:
         "totals in",
         "spans in",
         "measured",
+        "alpha: the times of judging are as many, but not the same",
+        "findings",
     ):
         assert told in found
     assert "gamma: 0 jobs" in found

@@ -5,16 +5,22 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any
 
 import msgspec
 import pytest
+from lives import accounted, job
 from msgspec.structs import replace
 from store.made import DAY, HOSTILE, T0, ended, kept_measured, life, measured, opened
 
+from slurmscope import life as lives
+from slurmscope.buckets import Lane
 from slurmscope.course import AMOUNTS, Course, GpuSum, NodeSum
+from slurmscope.life import Accounted
+from slurmscope.store import recorder
 from slurmscope.store.measured import COLUMNS, columns, packed, to_course, to_summary
-from slurmscope.store.protocol import Store, StoreError
-from slurmscope.summary import Figures, GpuSummary, NodeSummary, Summary
+from slurmscope.store.protocol import Measured, Store, StoreError, UsageAsked
+from slurmscope.summary import Figures, GpuSummary, NodeSummary, Summary, node_lines
 
 
 def put(store: Store, *things: object, cluster: str = "alpha") -> None:
@@ -98,6 +104,65 @@ def test_what_no_store_can_count_is_told(store: Store) -> None:
     assert kept_measured(store, "alpha") == []
 
 
+# --- what GPUs did counts -------------------------------------------------------------------------------------------
+
+
+def sums_of(store: Store) -> tuple[int, int]:
+    assert recorder.wrong_usage(store, "alpha") == []
+    amounts = [one.amounts for one in store.usage(UsageAsked(since=0, until=1 << 30))]
+    return sum(one.gpu_used_ms for one in amounts), sum(one.gpu_known_seconds for one in amounts)
+
+
+def over(id_: int, **fields: Any) -> Accounted:
+    told: dict[str, Any] = {"start_time": T0 + 100, "end_time": T0 + 220, "submit_time": T0, "gpus": {"a100": 2}}
+    return accounted(job(id_, "COMPLETED", **told | fields))
+
+
+def used(measured: Measured) -> int:
+    assert measured.summary.gpu is not None
+    return round(measured.summary.gpu.mean * 240_000)
+
+
+def test_what_gpus_did_counts_when_it_comes_after_the_end(store: Store) -> None:
+    one, later = measured(1, gpus=2), measured(1, gpus=2, seed=2)
+    recorder.tell(store, "alpha", [over(1), over(2, gpus={})], T0 + 300)
+    assert sums_of(store) == (0, 0)
+    for found in (one, one, later):
+        with store.writing("alpha") as writer:
+            recorder.put_measured(writer, [found, measured(2), measured(3, gpus=1)], T0 + 400)
+        assert sums_of(store) == (used(found), 240)
+    assert store.life("alpha", 1, T0) == replace(
+        lives.told(None, "alpha", over(1), T0 + 300),
+        gpu_share=later.summary.gpu and later.summary.gpu.mean,
+        changed_time=T0 + 400,
+    )
+    assert kept_measured(store, "alpha")[0] == later
+    recorder.tell(store, "alpha", [over(1, end_time=T0 + 160)], T0 + 500)
+    assert sums_of(store) == (round(used(later) / 2), 120), "the accounting is the last word of its end"
+
+
+def test_what_gpus_did_counts_when_it_was_there_before_the_end(store: Store) -> None:
+    one = measured(1, gpus=2)
+    running = accounted(job(1, "RUNNING", submit_time=T0, start_time=T0 + 100, gpus={"a100": 2}))
+    recorder.tell(store, "alpha", [running], T0 + 150)
+    with store.writing("alpha") as writer:
+        recorder.put_measured(writer, [one, measured(2, gpus=2)], T0 + 160)
+    assert sums_of(store) == (0, 0), "it goes on"
+    recorder.tell(store, "alpha", [over(1)], T0 + 300)
+    assert sums_of(store) == (used(one), 240)
+    recorder.tell(store, "alpha", [over(2)], T0 + 300)
+    assert sums_of(store) == (used(one) + used(measured(2, gpus=2)), 480), "one that nobody had told of before"
+
+
+def test_a_rebuild_counts_what_gpus_did_before_that_was_counted(store: Store) -> None:
+    some = [measured(at, gpus=2) for at in (1, 2)]
+    recorder.tell(store, "alpha", [over(1), over(2), over(3)], T0 + 300)
+    put(store, *some)
+    assert sums_of(store) == (0, 0)
+    recorder.rebuild(store, "alpha")
+    assert sums_of(store) == (sum(map(used, some)), 480)
+
+
 # --- forgetting -------------------------------------------------------------------------------------------------------
 
 
@@ -160,11 +225,14 @@ NAMES: dict[type[msgspec.Struct], str] = {
     "read_bytes written_bytes gpu gpu_memory gpu_energy oom_kills scratch programs nodes gpus",
     Figures: "mean peak p05 p25 p50 p75 p95",
     NodeSummary: "node seconds cpus cpu_seconds cpu_peak memory_mean memory_peak peak limit oom_kills "
-    "throttled_seconds read_bytes written_bytes processes_peak threads_peak open_files_peak",
+    "throttled_seconds read_bytes written_bytes processes_peak threads_peak open_files_peak user_seconds "
+    "system_seconds core_seconds swap_peak reads writes",
     GpuSummary: "node uuid index instance model memory_total mean peak memory_peak energy idle_seconds",
     Course: "step start amounts spans nodes programs scratch",
     NodeSum: "source until spans parts live covered cpus cpu cpu_peak memory memory_peak peak limit oom_kills "
-    "throttled_seconds read written processes_peak threads_peak open_files_peak gpus",
+    "throttled_seconds read written processes_peak threads_peak open_files_peak gpus user system "
+    "cores swap_peak reads writes lane",
+    Lane: "step start amounts",
     GpuSum: "index instance model memory_total covered used peak memory memory_peak energy idle",
 }
 COURSE = "covered cpu memory io_covered read written gpu_covered gpu gpu_memory gpu_energy wall"
@@ -201,6 +269,33 @@ def test_what_a_later_version_wrote_or_an_earlier_one_is_read() -> None:
     earlier = to_course(changed(one.course, amounts=amounts))
     assert earlier.amounts["gpu_energy"] == [0] * one.course.length
     assert {name: earlier.amounts[name] for name in amounts} == amounts
+
+
+def test_what_was_kept_before_nodes_told_more_is_read() -> None:
+    one = measured(1)
+    assert one.course is not None
+    fields = {"user", "system", "cores", "swap_peak", "reads", "writes"}
+    fields |= {"user_seconds", "system_seconds", "core_seconds"}
+    course, summary = (msgspec.msgpack.decode(msgspec.msgpack.encode(thing)) for thing in (one.course, one.summary))
+    for node in (*course["nodes"].values(), *summary["nodes"]):
+        for name in fields & set(node):
+            assert node.pop(name) is not None
+    node = to_course(zlib.compress(msgspec.msgpack.encode(course))).nodes["n0"]
+    assert (node.user, node.system, node.cores, node.swap_peak, node.reads, node.writes) == (None,) * 6
+    assert node.cpu == one.course.nodes["n0"].cpu
+    (told,) = to_summary(zlib.compress(msgspec.msgpack.encode(summary))).nodes
+    assert (told.user_seconds, told.core_seconds, told.swap_peak, told.writes) == (None,) * 4
+    assert told.cpu_seconds == one.summary.nodes[0].cpu_seconds
+
+
+def test_what_was_kept_before_each_node_had_its_lane_is_read() -> None:
+    one = measured(1, nodes=3)
+    assert one.course is not None and node_lines(to_course(packed(one.course))) == node_lines(one.course) is not None
+    course = msgspec.msgpack.decode(msgspec.msgpack.encode(one.course))
+    for node in course["nodes"].values():
+        assert node.pop("lane")["amounts"].keys() == {"covered", "cpu"}
+    earlier = to_course(zlib.compress(msgspec.msgpack.encode(course)))
+    assert node_lines(earlier) is None and earlier.amounts == one.course.amounts
 
 
 def test_what_is_looked_for_is_that_of_the_summary() -> None:

@@ -21,8 +21,10 @@ from store.made import D0, T0, ended, kept, kept_lives, kept_measured, kept_usag
 
 from slurmscope import usage
 from slurmscope.life import Life
+from slurmscope.store import documents
 from slurmscope.store.mongodb import MongoStore, open_mongodb
-from slurmscope.store.protocol import NewerSchema, Span, Store, StoreError, Unreachable
+from slurmscope.store.protocol import Lives, NewerSchema, Span, Store, StoreError, Unreachable
+from slurmscope.store.recorder import rebuild, wrong_usage
 from slurmscope.usage import Amounts, Key
 
 SHORT = 0.3  # seconds of a lease, so that a dead writer's ends soon
@@ -203,10 +205,63 @@ def test_a_database_of_the_first_schema_is_taken_over(
         database[name].drop()
     database["meta"].update_one({"_id": "schema"}, {"$set": {"number": 1}})
     store = open_mongodb(mongodb_url)
-    assert store.stats().schema == 2 and "last_1" in database["series"].index_information()
+    assert store.stats().schema == 4 and "last_1" in database["series"].index_information()
     with store.writing("alpha") as writer:
         writer.put_measured([measured(1)])
     assert kept_lives(store, "alpha") == [life(1)] and kept_measured(store, "alpha") == [measured(1)]
+    store.close()
+
+
+def test_a_database_of_the_second_schema_is_taken_over(
+    mongodb_url: str, database: pymongo.database.Database[dict[str, Any]]
+) -> None:
+    """Documents without what was not counted then; also one that an older process adds meanwhile."""
+    used = measured(1, gpus=2)
+    one, sums = ended(1, gpus={"a100": 2}), summed([ended(1, gpus={"a100": 2})])
+    store = open_mongodb(mongodb_url)
+    with store.writing("alpha") as writer:
+        writer.put_lives([one])
+        writer.put_measured([used])
+        writer.add_usage(sums)
+    store.close()
+    database["jobs"].update_many({}, {"$unset": {"gpu_share": "", "guess": ""}})
+    database["usage"].update_many({}, {"$unset": {"gpu_used_ms": "", "gpu_known_seconds": ""}})
+    database["jobs"].drop_index("cluster_1_end_time_1")
+    database["meta"].update_one({"_id": "schema"}, {"$set": {"number": 2}})
+    store = open_mongodb(mongodb_url)
+    assert store.stats().schema == 4 and "cluster_1_end_time_1" in database["jobs"].index_information()
+    assert kept_lives(store, "alpha") == [one] and kept_usage(store, "alpha") == sums
+    (found,) = database["usage"].find()
+    assert (found["gpu_used_ms"], found["gpu_known_seconds"]) == (0, 0)
+    database["usage"].update_many({}, {"$unset": {"gpu_used_ms": "", "gpu_known_seconds": ""}})
+    assert kept_usage(store, "alpha") == sums
+    rebuild(store, "alpha")
+    assert wrong_usage(store, "alpha") == [] and used.summary.gpu is not None
+    assert [life.gpu_share for life in kept_lives(store, "alpha")] == [used.summary.gpu.mean]
+    store.close()
+
+
+def test_a_database_of_the_third_schema_is_taken_over(
+    mongodb_url: str, database: pymongo.database.Database[dict[str, Any]]
+) -> None:
+    one = ended(1, name="Train", gpus={"a100": 2}, array_id=5)
+    store = open_mongodb(mongodb_url)
+    with store.writing("alpha") as writer:
+        writer.put_lives([one, life(2)])
+    store.close()
+    gone = dict.fromkeys(("fold", "started", "lowered", "node_names"), "")
+    database["jobs"].update_many({}, {"$unset": gone})
+    older = [("user", 1), ("submitted", -1), ("id", -1), ("cluster", 1)]
+    database["jobs"].create_index(older)
+    database["meta"].update_one({"_id": "schema"}, {"$set": {"number": 3}})
+    store = open_mongodb(mongodb_url)
+    assert store.stats().schema == 4
+    keys = [list(index["key"].items()) for index in database["jobs"].list_indexes()]
+    assert older not in keys and all(index in keys for index in documents.INDEXES["jobs"])
+    for asked in (Lives(node="n2"), Lives(named="tRAIN", id=5), Lives(gpu_type="a100"), Lives(order="ran", limit=1)):
+        assert store.lives(asked) == [one], asked
+    assert [(fold.life, fold.after) for fold in store.folded(Lives())] == [(one, (T0, 5)), (life(2), (T0, 2))]
+    assert store.judged("alpha") == 0 and store.findings("alpha", [one.key]) == {}
     store.close()
 
 

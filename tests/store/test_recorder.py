@@ -71,9 +71,9 @@ def test_a_queue_is_kept_as_it_changes(store: SqliteStore) -> None:
     assert recorder.write(store) == 2
     recorder.notice(poll(SUBMIT + 20, one, two), ALL)
     assert recorder.write(store) == 0, "nothing changed"
-    later = msgspec.structs.replace(one, priority=7, start_time=SUBMIT + 500, end_time=SUBMIT + 900)
+    later = msgspec.structs.replace(one, priority=7)
     recorder.notice(poll(SUBMIT + 30, later, two), ALL)
-    assert recorder.write(store) == 0, "a priority and a guess are no change"
+    assert recorder.write(store) == 0, "a priority is no change"
     recorder.notice(poll(SUBMIT + 200, job(1, "RUNNING"), job(2, "FAILED", end_time=SUBMIT + 190)), ALL)
     assert recorder.write(store) == 2
     recorder.notice(poll(SUBMIT + 600, job(1, "RUNNING")), ALL)
@@ -84,6 +84,28 @@ def test_a_queue_is_kept_as_it_changes(store: SqliteStore) -> None:
     assert [one.state for one in found[2].transitions] == ["PENDING", "RUNNING", "FAILED"]
     assert (found[1].state, found[1].gone_time) == ("RUNNING", SUBMIT + 610)
     assert wrong_usage(store, "alpha") == []
+
+
+def test_only_the_first_guess_of_a_start_is_a_change(store: SqliteStore) -> None:
+    recorder = Recorder()
+    written = []
+    for at, guess in ((10, None), (20, 15), (30, 500), (40, 400), (50, None), (60, 700)):
+        waiting = job(1, start_time=None if guess is None else SUBMIT + guess, end_time=None)
+        recorder.notice(poll(SUBMIT + at, waiting), ALL)
+        written.append(recorder.write(store))
+    assert written == [1, 0, 1, 0, 0, 0]
+    assert lives(store)[1].guess == (SUBMIT + 30, SUBMIT + 500)
+    again = Recorder()
+    again.notice(poll(SUBMIT + 70, job(1, start_time=SUBMIT + 800)), ALL)
+    again.write(store)
+    assert lives(store)[1].guess == (SUBMIT + 30, SUBMIT + 500), "nor after a restart"
+    recorder.notice(poll(SUBMIT + 80), ALL)
+    recorder.notice(poll(SUBMIT + 90, job(1, submit_time=SUBMIT + 85, start_time=SUBMIT + 99)), ALL)
+    recorder.write(store)
+    assert [life.guess for life in store.lives(Lives(id=1))] == [
+        (SUBMIT + 90, SUBMIT + 99),
+        (SUBMIT + 30, SUBMIT + 500),
+    ]
 
 
 def test_what_was_missed_while_nobody_looked_is_found_out(store: SqliteStore) -> None:

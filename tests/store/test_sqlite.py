@@ -5,22 +5,25 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from lives import SUBMIT, accounted, job
-from store.made import kept_measured, measured
+from store.made import kept_measured, measured, summed
 
 from slurmscope import life as lives
 from slurmscope.life import Life, Step, Transition
-from slurmscope.store import schema
+from slurmscope.store import migrations, schema
 from slurmscope.store.measured import COLUMNS
-from slurmscope.store.protocol import Lives, StoreError
-from slurmscope.store.recorder import tell
+from slurmscope.store.protocol import Lives, Sight, StoreError, UsageAsked
+from slurmscope.store.recorder import rebuild, tell, wrong_usage
 from slurmscope.store.sqlite import SqliteStore
 
 # A row is its fields in this order, without their names. Whoever adds one adds it at the end of Life, and whoever adds
@@ -29,7 +32,8 @@ LAYOUT = (
     "id array_id array_tasks tasks name user account partition qos state reason priority submit_time eligible_time "
     "start_time end_time time_limit cpus memory gpus nodes node_list reservation dependency features licenses "
     "login_node restarts exit_code cluster changed_time counted_time gone_time accounted suspended_seconds "
-    "cpu_seconds max_rss memory_used energy derived_exit_code cancelled_by transitions steps"
+    "cpu_seconds max_rss memory_used energy derived_exit_code cancelled_by transitions steps gpu_share guess "
+    "submit_line work_dir"
 )
 STEP = (
     "id name state exit_code start_time end_time nodes tasks cpus cpu_seconds max_rss memory_used energy read_bytes "
@@ -52,29 +56,38 @@ def test_the_layout_of_a_row_is_what_files_have() -> None:
     row = msgspec.msgpack.decode(msgspec.msgpack.encode(life))
     assert row[:5] == [7, None, None, 1, "train"]
     assert row[29:31] == ["alpha", SUBMIT]
-    assert row[-2][1] == [SUBMIT + 100, "RUNNING", None]
-    assert row[-1][0][:3] == ["batch", "batch", "COMPLETED"]
+    assert row[-6][1] == [SUBMIT + 100, "RUNNING", None]
+    assert row[-5][0][:3] == ["batch", "batch", "COMPLETED"]
+    older = msgspec.msgpack.encode(row[:-4])
+    assert msgspec.msgpack.decode(older, type=Life) == life, "a row without what came later"
 
 
-def first_schema(path: Path) -> Life:
-    """A file as the first version made it, with a job in it."""
-    life = lives.told(None, "alpha", accounted(job(7, "COMPLETED", end_time=SUBMIT + 300)), SUBMIT)
+def older_file(path: Path, version: int = 1, **fields: Any) -> Life:
+    """A file as an earlier version made it, with a job in it and what that adds to the sums of its day."""
+    life = lives.told(None, "alpha", accounted(job(7, "COMPLETED", end_time=SUBMIT + 300, **fields)), SUBMIT)
+    packed = msgspec.msgpack.encode(msgspec.msgpack.decode(msgspec.msgpack.encode(life))[:-2])
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(schema.MIGRATIONS[0])
+        db.create_function("name_of", 1, lambda life: "")
+        for script in schema.MIGRATIONS[:version]:
+            migrations.run(db, script)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {version}")
         db.execute("INSERT INTO clusters VALUES (1, 'alpha')")
-        row = (1, 7, SUBMIT, None, "alice", "physics", "main", "COMPLETED", SUBMIT + 300, msgspec.msgpack.encode(life))
-        db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row: tuple[Any, ...] = (1, 7, SUBMIT, None, "alice", "physics", "main", "COMPLETED", SUBMIT + 300, packed)
+        row += (life.name,) if version > 2 else ()
+        db.execute(f"INSERT INTO jobs VALUES ({', '.join('?' * len(row))})", row)
+        for key, amounts in summed([life]).items():
+            values = (key.day, 1, *key[2:], *(amounts if version > 2 else amounts[:-2]))
+            db.execute(f"INSERT INTO usage VALUES ({', '.join('?' * len(values))})", values)
         db.commit()
     return life
 
 
 def test_a_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
-    life = first_schema(tmp_path / "old.db")
+    life = older_file(tmp_path / "old.db")
     store, other = SqliteStore(tmp_path / "old.db"), SqliteStore(tmp_path / "old.db")
-    assert store.stats().schema == len(schema.MIGRATIONS) == 2
+    assert store.stats().schema == len(schema.MIGRATIONS) == 4
     assert store.life("alpha", 7, SUBMIT) == life and store.summary("alpha", 7, SUBMIT) is None
     with store.writing("alpha") as writer:
         writer.put_measured([measured(7, SUBMIT)])
@@ -84,8 +97,49 @@ def test_a_file_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("name", ["train", "", "a'b\n\x1b[31m\0ü"])
+def test_a_file_of_the_second_schema_is_taken_over(tmp_path: Path, name: str) -> None:
+    life = older_file(tmp_path / "old.db", 2, gpus={"a100": 2}, name=name)
+    store = SqliteStore(tmp_path / "old.db")
+    assert store.stats().schema == 4
+    assert store.lives(Lives(user="alice", name=name)) == store.lives(Lives(ended_since=SUBMIT)) == [life]
+    assert wrong_usage(store, "alpha") == [] and store.check() == []
+    (sums,) = store.usage(UsageAsked(since=0, until=1 << 30))
+    assert (sums.amounts.gpu_seconds, sums.amounts.gpu_used_ms, sums.amounts.gpu_known_seconds) == (400, 0, 0)
+    with store.writing("alpha") as writer:  # which the older one did, and counted nothing
+        writer.put_measured([used := measured(7, SUBMIT, gpus=2)])
+    rebuild(store, "alpha")
+    assert used.summary.gpu is not None
+    (sums,) = store.usage(UsageAsked(since=0, until=1 << 30))
+    assert sums.amounts.gpu_used_ms == round(used.summary.gpu.mean * 400_000)
+    assert sums.amounts.gpu_known_seconds == 400 and wrong_usage(store, "alpha") == []
+    store.close()
+
+
+def test_a_file_of_the_third_schema_is_taken_over(tmp_path: Path) -> None:
+    fields = {"name": "Train", "gpus": {"a100": 2}, "array_id": 5, "array_tasks": "1", "qos": "high"}
+    life = older_file(tmp_path / "old.db", 3, node_list="n[1-2]", **fields)
+    store = SqliteStore(tmp_path / "old.db")
+    assert store.stats().schema == 4 and store.check() == [] and wrong_usage(store, "alpha") == []
+    for asked in (
+        Lives(node="n2"),
+        Lives(gpu_type="a100", qos="high", states=("COMPLETED",)),
+        Lives(named="train", id=5),
+        Lives(sight=Sight("nobody", frozenset({("alpha", "physics")}))),
+        Lives(order="ran", user="alice", ended_since=SUBMIT + 300),
+    ):
+        assert store.lives(asked) == [one.life for one in store.folded(asked)] == [life], asked
+    assert store.findings("alpha", [life.key]) == {} and store.judged("alpha") == 0
+    assert store.names("user") == ["alice"] and store.names("name") == ["Train"]
+    with store.writing("alpha") as writer:
+        writer.put_findings({life.key: ("timeout",)})
+    assert store.lives(Lives(finding="timeout")) == [life]
+    assert store._ask("SELECT count(*) FROM sqlite_schema WHERE name = 'older_jobs'").fetchone() == (0,)
+    store.close()
+
+
 def test_a_file_that_cannot_be_taken_over_stays_as_it_was(tmp_path: Path) -> None:
-    first_schema(tmp_path / "old.db")
+    older_file(tmp_path / "old.db")
     with closing(sqlite3.connect(tmp_path / "old.db")) as db:
         db.execute("CREATE TABLE series (somebody_elses)")
     with pytest.raises(StoreError, match="series already exists"):
@@ -156,17 +210,79 @@ def test_a_backup_ends_beside_a_writer(store: SqliteStore, tmp_path: Path) -> No
         Lives(user="alice"),
         Lives(account="physics"),
         Lives(cluster="alpha", open=True),
+        Lives(cluster="alpha", open=False),
+        Lives(user="alice", name="train7"),
+        Lives(cluster="alpha", user="alice", name="train7"),
+        Lives(cluster="alpha", user="alice", account="physics", name="train7", until=SUBMIT + 9),
+        Lives(cluster="alpha", user="alice", name="train7", ended_since=SUBMIT, ended_before=SUBMIT + 9),
+        Lives(cluster="alpha", ended_since=SUBMIT, ended_before=SUBMIT + 9),
+        Lives(ended_since=SUBMIT, ended_before=SUBMIT + 9),
+        Lives(cluster="alpha", node="n1", user="alice"),
+        Lives(finding="timeout"),
+        Lives(states=("FAILED",), qos="normal"),
+        Lives(named="AIN7", gpu_type="a100"),
+        Lives(active_since=SUBMIT + 1990),
+        Lives(sight=Sight("alice", frozenset({("alpha", "physics")}))),
+        Lives(order="ended", user="alice"),
+        Lives(order="ended"),
+        Lives(order="ran", account="physics"),
+        Lives(after=(SUBMIT, 50)),
         Lives(),
     ],
 )
 def test_no_question_looks_at_every_job(store: SqliteStore, asked: Lives) -> None:
-    tell(store, "alpha", [accounted(job(id_, "COMPLETED", end_time=SUBMIT + 500)) for id_ in range(2000)], SUBMIT)
+    some = [job(at, "COMPLETED", end_time=SUBMIT + at, name=f"train{at % 500}") for at in range(2000)]
+    tell(store, "alpha", list(map(accounted, some)), SUBMIT)
     store.forget("jobs", 1)  # which looks at the tables, too
-    plan: list[str] = []
+    queries: list[str] = []
     reader = store._reader()
-    reader.set_trace_callback(plan.append)
+    reader.set_trace_callback(queries.append)
     store.lives(asked)
+    store.count(asked)
+    store.folded(asked)
     reader.set_trace_callback(None)
-    (query,) = [one for one in plan if one.startswith("SELECT life")]
-    ways = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {query}")]
-    assert not any(way == "SCAN jobs" for way in ways), ways
+    ways = [row[3] for one in queries for row in reader.execute(f"EXPLAIN QUERY PLAN {one}")]
+    assert not any(way.startswith("SCAN") and way.split()[1] in ("jobs", "k") for way in ways), ways
+    if asked.name is not None and asked.user is not None:
+        assert any("jobs_name (name=? AND cluster=? AND user=?" in way for way in ways), ways
+    elif asked.ended_since is not None:
+        assert any("jobs_end (cluster=? AND end>? AND end<?)" in way for way in ways), ways
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+READ = """
+import sys
+from slurmscope.store.protocol import Lives
+from slurmscope.store.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1])
+print(*[one.id for one in store.lives(Lives())])
+store.close()
+"""
+
+
+def read_elsewhere(path: Path) -> set[int]:
+    """By another process, as `slurmscope report` reads beside `serve`."""
+    done = subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True, check=True, timeout=60)
+    return set(map(int, done.stdout.split()))
+
+
+def test_another_process_leaves_the_log_of_a_store_that_is_opened_several_times_here(tmp_path: Path) -> None:
+    """As `serve` does: what is written after that must be there for all, and after a kill."""
+    path = tmp_path / "history.db"
+    with closing(SqliteStore(path)) as first:
+        tell(first, "alpha", [accounted(job(1, "COMPLETED", end_time=SUBMIT + 300))], SUBMIT)
+        with closing(SqliteStore(path)) as second:
+            assert second.clusters() == ["alpha"]
+        third = SqliteStore(path)
+        assert read_elsewhere(path) == {1}
+        assert path.with_name("history.db-wal").exists()
+        tell(first, "alpha", [accounted(job(2, "COMPLETED", end_time=SUBMIT + 300))], SUBMIT)
+        assert read_elsewhere(path) == {1, 2}
+        assert len(third.lives(Lives())) == 2
+        third.close()
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be made: Is a directory"):
+        SqliteStore(tmp_path)

@@ -158,9 +158,13 @@ class Accountant:
 
         def write(store: Store) -> int:
             changed = recorder.tell(store, self._cluster, told, at, self._hand_on)
-            if settled.end > settled.start:
+            unjudged = changed > 0 and store.judged(self._cluster) > window.start
+            if unjudged or settled.end > settled.start:
                 with store.writing(self._cluster) as writer:
-                    writer.put_spans(joined([*store.spans(self._cluster), settled]))
+                    if settled.end > settled.start:
+                        writer.put_spans(joined([*store.spans(self._cluster), settled]))
+                    if unjudged:
+                        writer.put_judged(window.start)
             return changed
 
         changed = await self._call(write)

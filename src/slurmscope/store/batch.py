@@ -10,7 +10,7 @@ from pymongo.database import Database
 
 from slurmscope.life import Life, document_id
 from slurmscope.store import documents
-from slurmscope.store.documents import CHANGES, JOBS, MEASURED, NODES, SERIES, SPANS, TOTALS, Document
+from slurmscope.store.documents import CHANGES, JOBS, JUDGED, MEASURED, NODES, SERIES, SPANS, TOTALS, Document
 from slurmscope.store.journal import some
 from slurmscope.store.protocol import JobKey, KeptNode, Measured, NodeChange, Point, Span
 from slurmscope.usage import AMOUNTS, Amounts, Key
@@ -24,6 +24,7 @@ class Batch:
         self._cluster = cluster
         self._batch = batch
         self._lives: dict[JobKey, Life] = {}
+        self._findings: dict[JobKey, tuple[str, ...]] = {}
         self._put: dict[tuple[str, str], Document | None] = {}  # None: dropped
         self._clear: int | None = None
         self._usage: dict[Key, list[int]] = {}
@@ -32,6 +33,8 @@ class Batch:
         found: list[Document] = [] if self._clear is None else [{"clear": self._clear}]
         for life in self._lives.values():
             found.append({"in": JOBS, "put": documents.of_life(life, self._batch)})
+        for job, rules in self._findings.items():
+            found.append({"in": JOBS, "find": document_id(self._cluster, *job), "rules": list(rules)})
         for (name, id_), one in self._put.items():
             found.append({"in": name, "drop": id_} if one is None else {"in": name, "put": one})
         for key, amounts in self._usage.items():
@@ -55,6 +58,12 @@ class Batch:
 
     def put_lives(self, lives: Sequence[Life]) -> None:
         self._lives.update((one.key, one) for one in lives)
+
+    def put_findings(self, findings: Mapping[JobKey, tuple[str, ...]]) -> None:
+        self._findings.update(findings)
+
+    def put_judged(self, time: int) -> None:
+        self._keep(JUDGED, [documents.of_judged(self._cluster, time, self._batch)])
 
     def put_measured(self, measured: Sequence[Measured]) -> None:
         self._keep(MEASURED, [documents.of_summary(self._cluster, one, self._batch) for one in measured])

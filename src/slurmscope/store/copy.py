@@ -19,6 +19,7 @@ from slurmscope.store.protocol import COARSE, FINE, MIDDLE, Lives, Point, Progre
 from slurmscope.usage import KEYS, Amounts, Key
 
 T = TypeVar("T")
+_packed = msgspec.msgpack.Encoder().encode
 
 _HOUR = 3600
 _FAR = 1 << 40
@@ -42,6 +43,7 @@ def copy(source: Store, target: Store, progress: Progress = lambda done, of: Non
         for lives in source.each_life(cluster):
             with target.writing(cluster) as writer:
                 writer.put_lives(lives)
+                writer.put_findings(source.findings(cluster, [one.key for one in lives]))
             done += len(lives)
             progress(done, max(done, of))
         for measured in source.each_measured(cluster):
@@ -66,6 +68,7 @@ def _copy_rest(source: Store, target: Store, cluster: str) -> None:
         writer.drop_nodes(gone)
         writer.put_nodes(nodes)
         writer.put_spans(spans)
+        writer.put_judged(source.judged(cluster))
     for changes in _windows(_changes(source, cluster), _CHANGES_WIDTH):
         with target.writing(cluster) as writer:
             writer.add_node_changes(changes)
@@ -144,7 +147,11 @@ def _windows(ask: Callable[[int, int], list[T]], width: int) -> Iterator[list[T]
 
 _KINDS: dict[str, Callable[[Store, str], Iterable[Sequence[Any]]]] = {
     "jobs": lambda store, cluster: store.each_life(cluster),
-    "measured jobs": lambda store, cluster: store.each_measured(cluster),
+    # as bytes, for it has mappings by number, which msgspec does not sort; their order is kept in every store
+    "measured jobs": lambda store, cluster: (list(map(_packed, some)) for some in store.each_measured(cluster)),
+    "findings": lambda store, cluster: (
+        list(store.findings(cluster, [one.key for one in lives]).items()) for lives in store.each_life(cluster)
+    ),
     "usage rows": _usage,
     "nodes": lambda store, cluster: [store.nodes(cluster)],
     "node changes": lambda store, cluster: _windows(_changes(store, cluster), _CHANGES_WIDTH),
@@ -152,4 +159,5 @@ _KINDS: dict[str, Callable[[Store, str], Iterable[Sequence[Any]]]] = {
         points for step, width in _WIDTHS.items() for points in _windows(_points(store, cluster, step), width)
     ),
     "spans": lambda store, cluster: [store.spans(cluster)],
+    "times of judging": lambda store, cluster: [[store.judged(cluster)]],
 }

@@ -5,14 +5,16 @@
 Fields have the names that they have here. MongoDB takes no name with a dot or a dollar sign for granted, and GPUs
 without a type have none at all: what is a mapping here is a list there, `[{"type": "a100", "count": 4}]`.
 
-Every document has the number of the batch that wrote it (journal.py). A life has two fields more, by which it is
-looked for: `open`, and `submitted`, which is never null. What a job used is in two collections, for its course is
-forgotten before its summary: each is binary, as measured.py has it, beside what may be looked for.
+Every document has the number of the batch that wrote it (journal.py). A life has some fields more, by which it is
+looked for (`sought`), and `findings` once it was judged: these stay when the life is put again. What a job used is in
+two collections, for its course is forgotten before its summary: each is binary, as measured.py has it, beside what may
+be looked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bson import Int64
@@ -21,18 +23,20 @@ from msgspec.structs import asdict
 
 from slurmscope.life import Life, document, document_id, of_document
 from slurmscope.model import Node
+from slurmscope.store import traits
 from slurmscope.store.measured import COLUMNS, columns, packed, to_course, to_summary
-from slurmscope.store.protocol import KeptNode, Measured, NodeChange, Point, Span
+from slurmscope.store.protocol import KeptNode, Lives, Measured, NodeChange, Point, Sight, Span, fold_of
 from slurmscope.usage import AMOUNTS, KEYS, Key
 
 Document = dict[str, Any]
 
 JOBS, MEASURED, SERIES = "jobs", "measured", "series"
 USAGE, NODES, CHANGES, TOTALS, SPANS = "usage", "nodes", "node_changes", "totals", "spans"
+JUDGED = "judged"
 LEASES, WRITERS, JOURNAL, META = "leases", "writers", "journal", "meta"
 
-# The latest first, and of those that were submitted together the highest number; the same in every store.
-ORDER = [("submitted", -1), ("id", -1), ("cluster", 1)]
+# The latest first, and of those that were submitted together the highest numbers; the same in every store.
+ORDER = [("submitted", -1), ("fold", -1), ("id", -1), ("cluster", 1)]
 INDEXES: Mapping[str, tuple[list[tuple[str, int]], ...]] = {
     JOBS: (
         [("cluster", 1), ("id", 1), ("submitted", 1)],
@@ -42,6 +46,9 @@ INDEXES: Mapping[str, tuple[list[tuple[str, int]], ...]] = {
         [("user", 1), *ORDER],
         [("account", 1), *ORDER],
         ORDER,
+        [("user", 1), ("name", 1), *ORDER],
+        [("cluster", 1), ("end_time", 1)],
+        *([(name, 1), *ORDER] for name in ("partition", "qos", "state", "node_names", "gpus.type", "findings")),
     ),
     MEASURED: ([("cluster", 1), ("id", 1), ("submitted", 1)], [("submitted", 1)]),
     SERIES: ([("submitted", 1)], [("last", 1)]),
@@ -74,17 +81,25 @@ def joined(*parts: str | int) -> str:
 
 
 def of_life(life: Life, batch: int) -> Document:
-    return document(life) | {
-        "_id": life.document_id,
+    own = {"_id": life.document_id, "gpus": _pairs(life.gpus), "batch": batch}
+    return document(life) | own | sought(life)
+
+
+def sought(life: Life) -> Document:
+    """What a life is looked for by, and is not a field of its own."""
+    return {
         "submitted": life.submit_time or 0,
+        "fold": fold_of(life),
         "open": not life.ended,
-        "gpus": _pairs(life.gpus),
-        "batch": batch,
+        "started": traits.started(life),
+        "lowered": traits.lowered(life.name),
+        "node_names": list(traits.node_names(life)),
     }
 
 
 def to_life(found: Document) -> Life:
     _float(found, "cpu_seconds")
+    _float(found, "gpu_share")
     for step in found["steps"]:
         _float(step, "cpu_seconds")
     found["gpus"] = _mapping(found["gpus"])
@@ -178,10 +193,79 @@ def to_spans(found: Document | None) -> list[Span]:
     return sorted(Span(one["start"], one["end"]) for one in found["spans"]) if found else []
 
 
+def of_judged(cluster: str, time: int, batch: int) -> Document:
+    return {"_id": joined(cluster), "cluster": cluster, "time": time, "batch": batch}
+
+
+NO_GPU_USE = {"gpu_used_ms": Int64(0), "gpu_known_seconds": Int64(0)}
+"""What a sum has that was made before these were counted."""
+
+
+def asked(lives: Lives) -> Document:
+    """How lives are asked for."""
+    found: Document = {}
+    for field, value in (
+        ("cluster", lives.cluster),
+        ("user", lives.user),
+        ("account", lives.account),
+        ("partition", lives.partition),
+        ("qos", lives.qos),
+        ("name", lives.name),
+        ("open", lives.open),
+        ("node_names", lives.node),
+        ("gpus.type", lives.gpu_type),
+        ("findings", lives.finding),
+    ):
+        if value is not None:
+            found[field] = value
+    if lives.states:
+        found["state"] = {"$in": list(lives.states)}
+    if submitted := _times(lives.since, lives.until):
+        found["submitted"] = submitted
+    if lives.named is not None:
+        found["lowered"] = {"$regex": re.escape(traits.lowered(lives.named)).replace("\0", "\\x00")}
+    if more := list(_more(lives)):
+        found["$and"] = more
+    return found
+
+
+def _more(lives: Lives) -> Iterator[Document]:
+    """What names a field that another may name, too."""
+    if lives.id is not None:
+        yield {"$or": [{"id": lives.id}, {"array_id": lives.id}]}
+    if ended := _times(lives.ended_since, lives.ended_before):
+        yield {"open": False, "end_time": ended}  # of one that goes on, this is when it must end
+    if lives.active_since is not None:
+        yield {"$or": [{"open": True}, {"open": False, "end_time": {"$gte": lives.active_since}}]}
+    if lives.sight is not None:
+        yield {"$or": list(seen(lives.sight))}
+    if lives.after is not None:
+        (submitted, fold), beyond = lives.after, "$gt" if lives.ascending else "$lt"
+        yield {"submitted": {f"{beyond}e": submitted}}
+        yield {"$or": [{"submitted": {beyond: submitted}}, {"submitted": submitted, "fold": {beyond: fold}}]}
+
+
+def seen(sight: Sight) -> Iterator[Document]:
+    """One of these holds for what they may see. Each is found by an index in the order that is wanted."""
+    yield {"user": sight.user}
+    for cluster, account in sorted(sight.accounts):
+        yield {"cluster": cluster, "account": account}
+
+
+def _times(since: int | None, before: int | None) -> Document:
+    return {name: time for name, time in (("$gte", since), ("$lt", before)) if time is not None}
+
+
 def group(by: Iterable[str]) -> Document:
     """A stage that sums up usage by some names of its key."""
     names = {name: f"${name}" for name in KEYS if name in set(by)}
     return {"$group": {"_id": names or None, **{name: {"$sum": f"${name}"} for name in AMOUNTS}}}
+
+
+def used(since: int, until: int, cluster: str | None) -> Document:
+    """Usage of some days that is not zero."""
+    of = {} if cluster is None else {"cluster": cluster}
+    return {"day": {"$gte": since, "$lt": until}, "$or": [{name: {"$gt": 0}} for name in AMOUNTS], **of}
 
 
 def _pairs(counts: Mapping[str, int]) -> list[Document]:

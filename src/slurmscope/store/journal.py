@@ -34,7 +34,7 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
-from slurmscope.store.documents import CODEC, JOURNAL, LEASES, USAGE, WRITERS, Document, joined
+from slurmscope.store.documents import CODEC, JOBS, JOURNAL, LEASES, USAGE, WRITERS, Document, joined
 from slurmscope.usage import AMOUNTS
 
 T = TypeVar("T")
@@ -191,15 +191,17 @@ def _chunks(operations: Iterable[Document]) -> Iterator[bytes]:
 
 
 # --- operations -------------------------------------------------------------------------------------------------------
-# {"in": collection, "put": document}, {"in": collection, "drop": _id}, {"clear": day}, {"add": document of usage}
+# {"in": collection, "put": document}, {"in": collection, "drop": _id}, {"in": jobs, "find": _id, "rules": names},
+# {"clear": day}, {"add": document of usage}
 
 
-def apply(database: Database[Document], cluster: str, batch: int, operations: Iterable[Document]) -> None:
+def apply(database: Database[Document], cluster: str, batch: int, operations: Sequence[Document]) -> None:
     """Does what it has not done yet of a batch."""
     put: dict[str, list[Document]] = {}
     drop: dict[str, list[str]] = {}
     add = []
     clear = []
+    find = [one for one in operations if "find" in one]
     for one in operations:
         if "put" in one:
             put.setdefault(one["in"], []).append(one["put"])
@@ -207,11 +209,13 @@ def apply(database: Database[Document], cluster: str, batch: int, operations: It
             drop.setdefault(one["in"], []).append(one["drop"])
         elif "add" in one:
             add.append(one["add"])
-        else:
+        elif "clear" in one:
             clear.append(one["clear"])
     for name, documents in put.items():
         for few in some(documents):
             _put(database[name], few, batch)
+    for few in some(find):
+        _find(database[JOBS], few, batch)
     for name, ids in drop.items():
         for ids_ in some(ids):
             database[name].delete_many({"_id": {"$in": list(ids_)}, "batch": {"$lt": batch}})
@@ -225,12 +229,26 @@ def _put(collection: Collection[Document], documents: Sequence[Document], batch:
     there = _there(collection, documents)
     _insert(collection, [one for one in documents if one["_id"] not in there])
     older = [
-        ReplaceOne({"_id": one["_id"], "batch": there[one["_id"]]}, one)
+        # what was found in a job stays
+        ReplaceOne({"_id": one["_id"], "batch": there[one["_id"]]["batch"]}, there[one["_id"]] | one)
         for one in documents
-        if there.get(one["_id"], batch) < batch
+        if one["_id"] in there and there[one["_id"]]["batch"] < batch
     ]
     if older:
         collection.bulk_write(older, ordered=False)
+
+
+def _find(collection: Collection[Document], found: Sequence[Document], batch: int) -> None:
+    """A job that the same batch has put has its number already. To set the same again does no harm."""
+    collection.bulk_write(
+        [
+            UpdateOne(
+                {"_id": one["find"], "batch": {"$lte": batch}}, {"$set": {"findings": one["rules"], "batch": batch}}
+            )
+            for one in found
+        ],
+        ordered=False,
+    )
 
 
 def _add(collection: Collection[Document], rows: Sequence[Document], batch: int) -> None:
@@ -238,20 +256,21 @@ def _add(collection: Collection[Document], rows: Sequence[Document], batch: int)
     _insert(collection, [one for one in rows if one["_id"] not in there])
     older = [
         UpdateOne(
-            {"_id": one["_id"], "batch": there[one["_id"]]},
-            {"$inc": {name: bson.Int64(one[name]) for name in AMOUNTS if one[name]}, "$set": {"batch": batch}},
+            {"_id": one["_id"], "batch": there[one["_id"]]["batch"]},
+            # an older version's journal does not have all of them
+            {"$inc": {name: bson.Int64(one[name]) for name in AMOUNTS if one.get(name)}, "$set": {"batch": batch}},
         )
         for one in rows
-        if there.get(one["_id"], batch) < batch
+        if one["_id"] in there and there[one["_id"]]["batch"] < batch
     ]
     if older:
         collection.bulk_write(older, ordered=False)
 
 
-def _there(collection: Collection[Document], documents: Iterable[Document]) -> Mapping[str, int]:
-    """The batches that wrote those that are there already."""
+def _there(collection: Collection[Document], documents: Iterable[Document]) -> Mapping[str, Document]:
+    """Of those that are there already: the batches that wrote them, and what was found in a job."""
     ids = [one["_id"] for one in documents]
-    return {one["_id"]: one["batch"] for one in collection.find({"_id": {"$in": ids}}, {"batch": 1})}
+    return {one["_id"]: one for one in collection.find({"_id": {"$in": ids}}, {"batch": 1, "findings": 1})}
 
 
 def _insert(collection: Collection[Document], documents: Sequence[Document]) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from slurmscope.course import Course
 from slurmscope.life import Life, document_id
@@ -26,14 +28,17 @@ from slurmscope.store.protocol import (
     FINE,
     KINDS,
     MIDDLE,
+    Fold,
     JobKey,
     KeptNode,
     Lives,
     Measured,
+    NameKind,
     NewerSchema,
     NodeChange,
     Point,
     Progress,
+    Sight,
     Span,
     Stats,
     StoreError,
@@ -48,8 +53,7 @@ from slurmscope.usage import AMOUNTS, DAY, KEYS, Amounts
 
 try:
     from bson.errors import BSONError
-    from pymongo import IndexModel, MongoClient
-    from pymongo.database import Database
+    from pymongo import MongoClient
     from pymongo.errors import (
         BulkWriteError,
         ConfigurationError,
@@ -60,12 +64,13 @@ try:
         WTimeoutError,
     )
 
-    from slurmscope.store import documents
+    from slurmscope.store import document_search, documents
     from slurmscope.store.batch import Batch
+    from slurmscope.store.document_schema import MIGRATIONS
     from slurmscope.store.documents import (
         CHANGES,
         JOBS,
-        JOURNAL,
+        JUDGED,
         MEASURED,
         META,
         NODES,
@@ -94,24 +99,6 @@ _OPTIONS = {
 }
 _STEPS = {"totals_fine": FINE, "totals_middle": MIDDLE, "totals_coarse": COARSE}
 _COUNTED = (JOBS, MEASURED, SERIES, USAGE, NODES, CHANGES, TOTALS)
-
-
-Migration = Callable[[Database[Document]], None]
-
-
-def _indexes_of(*names: str) -> Migration:
-    def make(database: Database[Document]) -> None:
-        for name in names:
-            database[name].create_indexes([IndexModel(one) for one in documents.INDEXES[name]])
-
-    return make
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    _indexes_of(JOBS, USAGE, NODES, CHANGES, TOTALS, JOURNAL),
-    _indexes_of(MEASURED, SERIES),
-)
-"""Never changed once they were released; what is new is a new one at the end. Each may be run again."""
 
 
 # --- what may go wrong ------------------------------------------------------------------------------------------------
@@ -266,15 +253,46 @@ class MongoStore:
         return None if found is None else documents.to_life(found)
 
     def lives(self, asked: Lives) -> list[Life]:
-        if asked.limit == 0:
-            return []  # which would be all of them for MongoDB
         with _told(self._where):
-            found = self._db[JOBS].find(_asked(asked), sort=documents.ORDER, skip=asked.offset, limit=asked.limit or 0)
-            return [documents.to_life(one) for one in found]
+            return document_search.lives(self._db[JOBS], asked)
 
-    def count(self, asked: Lives) -> int:
+    def count(self, asked: Lives, most: int | None = None) -> int:
+        if most == 0:
+            return 0
         with _told(self._where):
-            return self._db[JOBS].count_documents(_asked(asked))
+            where = documents.asked(replace(asked, after=None))
+            bound: Any = {} if most is None else {"limit": most}
+            return self._db[JOBS].count_documents(where, **bound)
+
+    def folded(self, asked: Lives) -> list[Fold]:
+        with _told(self._where):
+            return document_search.folded(self._db[JOBS], asked)
+
+    def names(
+        self,
+        kind: NameKind,
+        beginning: str = "",
+        cluster: str | None = None,
+        limit: int = 20,
+        sight: Sight | None = None,
+    ) -> list[str]:
+        with _told(self._where):
+            return document_search.names(self._db, kind, beginning, cluster, limit, sight)
+
+    def findings(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, tuple[str, ...]]:
+        found: dict[JobKey, tuple[str, ...]] = {}
+        names = {"id": 1, "submitted": 1, "findings": 1}
+        for few in some([document_id(cluster, *key) for key in keys]):
+            with _told(self._where):
+                for one in self._db[JOBS].find({"_id": {"$in": list(few)}}, names):
+                    if "findings" in one:
+                        found[one["id"], one["submitted"]] = tuple(one["findings"])
+        return found
+
+    def judged(self, cluster: str) -> int:
+        with _told(self._where):
+            found = self._db[JUDGED].find_one({"_id": documents.joined(cluster)})
+        return found["time"] if found else 0
 
     def each_life(self, cluster: str) -> Iterator[list[Life]]:
         for found in self._pages(JOBS, cluster, _PAGE):
@@ -336,8 +354,13 @@ class MongoStore:
             for names, row in found:
                 sum_ = sums.setdefault(tuple(names[name] for name in asked.by), [0] * len(AMOUNTS))
                 for at, name in enumerate(AMOUNTS):
-                    sum_[at] += row[name]
+                    sum_[at] += row.get(name, 0)
         return [UsageSum(key, Amounts(*sums[key])) for key in sorted(sums) if any(sums[key])]
+
+    def first_used(self, since: int, until: int, cluster: str | None = None) -> int | None:
+        with _told(self._where):
+            found = self._db[USAGE].find_one(documents.used(since, until, cluster), sort=[("day", 1)])
+            return None if found is None else int(found["day"])
 
     def nodes(self, cluster: str) -> list[KeptNode]:
         with _told(self._where):
@@ -475,18 +498,3 @@ class MongoStore:
 
     def close(self) -> None:
         self._client.close()
-
-
-def _asked(asked: Lives) -> Document:
-    found: Document = {}
-    for name in ("cluster", "user", "account", "partition", "open"):
-        if getattr(asked, name) is not None:
-            found[name] = getattr(asked, name)
-    if asked.id is not None:
-        found["$or"] = [{"id": asked.id}, {"array_id": asked.id}]
-    if asked.states:
-        found["state"] = {"$in": list(asked.states)}
-    times = {"$gte": asked.since, "$lt": asked.until}
-    if given := {name: time for name, time in times.items() if time is not None}:
-        found["submitted"] = given
-    return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -106,20 +106,74 @@ class Measured(msgspec.Struct, frozen=True):
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
 
+class Sight(msgspec.Struct, frozen=True):
+    """Whose lives somebody may see: their own, and those of some accounts."""
+
+    user: str
+    accounts: frozenset[tuple[str, str]] = frozenset()  # cluster and account
+
+
+Order = Literal["submitted", "ended", "started", "ran", "waited", "cpus", "gpus", "memory"]
+
+SORTED_AMONG = 20_000
+"""The newest that match, among which all orders but "submitted" and "ended" are made."""
+
+
 class Lives(msgspec.Struct, frozen=True, kw_only=True):
-    """Which lives are asked for: those for which all that is given holds, the latest submitted ones first."""
+    """Which lives are asked for: those for which all that is given holds, the latest submitted ones first.
+
+    In any other order, those of which it is not known come last, and of those that are alike the newest come first.
+    Orders other than "submitted" and "ended" are made among the newest SORTED_AMONG. "ran" and "waited" are up to now
+    of those that still do; one that ended and never started has none. Of those that were submitted in one second that
+    with the highest fold (fold_of) is the newest, then that with the highest id.
+    """
 
     cluster: str | None = None
     id: int | None = None  # a job's number, or that of its array
     user: str | None = None
     account: str | None = None
     partition: str | None = None
+    qos: str | None = None
+    name: str | None = None  # exactly this
+    named: str | None = None  # has this in its name, without regard to case
     states: tuple[str, ...] = ()
+    node: str | None = None  # holds it, or held it
+    gpu_type: str | None = None  # has GPUs of this type; "": of none that was named
+    finding: str | None = None  # the name of a rule that found something
     open: bool | None = None  # has not ended
     since: int | None = None  # submitted then or later
     until: int | None = None  # submitted before
+    ended_since: int | None = None  # ended then or later
+    ended_before: int | None = None
+    active_since: int | None = None  # has not ended, or ended then or later
+    sight: Sight | None = None  # only what they may see
+    order: Order = "submitted"
+    ascending: bool = False
+    # Submit time and fold (fold_of): what comes behind it, by these. Only for the order "submitted".
+    after: tuple[int, int] | None = None
     limit: int | None = 50
     offset: int = 0
+
+
+def fold_of(life: Life) -> int:
+    """What the tasks of an array have in common: its number; of any other job its own."""
+    return life.id if life.array_id is None else life.array_id
+
+
+class Fold(msgspec.Struct, frozen=True):
+    """A job, or all lives of one array that were asked for: those that were submitted together."""
+
+    life: Life  # the one with the highest id
+    tasks: int  # of all of them; a life may stand for many that wait
+    states: dict[str, int]  # these tasks by state, in the order of the alphabet
+
+    @property
+    def after(self) -> tuple[int, int]:
+        """For Lives: what comes behind this."""
+        return self.life.submit_time or 0, fold_of(self.life)
+
+
+NameKind = Literal["user", "account", "node", "partition", "qos", "gpu_type", "name"]
 
 
 class UsageAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +217,17 @@ class Writer(Protocol):
         ...
 
     def put_lives(self, lives: Sequence[Life]) -> None: ...
+
+    def put_findings(self, findings: Mapping[JobKey, tuple[str, ...]]) -> None:
+        """The names of the rules that found something; none: it was judged, and nothing was found.
+
+        Of lives that are there, or were put before; they stay when the life is put again, and go with it.
+        """
+        ...
+
+    def put_judged(self, time: int) -> None:
+        """Lives that ended before this time were judged."""
+        ...
 
     def put_measured(self, measured: Sequence[Measured]) -> None:
         """Summaries and courses. Their jobs need not be there: an agent may know of one before a poll does."""
@@ -210,8 +275,38 @@ class Store(Protocol):
 
     def lives(self, asked: Lives) -> list[Life]: ...
 
-    def count(self, asked: Lives) -> int:
-        """How many there are, whatever the limit."""
+    def count(self, asked: Lives, most: int | None = None) -> int:
+        """How many there are, whatever the limit; no more than `most` are counted."""
+        ...
+
+    def folded(self, asked: Lives) -> list[Fold]:
+        """Jobs, with all tasks of an array as one, the latest submitted first, whatever order is asked for.
+
+        Go on with `after`, and not with an offset. Of two clusters' jobs of one number and second, where a page ends
+        between them, the second is left out.
+        """
+        ...
+
+    def names(
+        self,
+        kind: NameKind,
+        beginning: str = "",
+        cluster: str | None = None,
+        limit: int = 20,
+        sight: Sight | None = None,
+    ) -> list[str]:
+        """The values that lives have (nodes: that are kept) and that begin so, in the order of the alphabet.
+
+        With `sight`, users, accounts and names only of what they may see.
+        """
+        ...
+
+    def findings(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, tuple[str, ...]]:
+        """Of those lives that were judged."""
+        ...
+
+    def judged(self, cluster: str) -> int:
+        """Lives that ended before this time were judged; 0: none were."""
         ...
 
     def each_life(self, cluster: str) -> Iterator[list[Life]]:
@@ -232,6 +327,10 @@ class Store(Protocol):
 
     def usage(self, asked: UsageAsked) -> list[UsageSum]:
         """In the order of the keys; without those of which all amounts are zero."""
+        ...
+
+    def first_used(self, since: int, until: int, cluster: str | None = None) -> int | None:
+        """The first of these days of which there is any usage; `until` is not among them."""
         ...
 
     def nodes(self, cluster: str) -> list[KeptNode]:

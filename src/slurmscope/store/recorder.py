@@ -25,12 +25,14 @@ from slurmscope.store.protocol import (
     MIDDLE,
     JobKey,
     KeptNode,
+    Measured,
     NodeChange,
     Point,
     Store,
     UsageAsked,
     Writer,
 )
+from slurmscope.summary import Summary
 
 _MOST_WAITING = 500_000  # observations that are kept for a store that is away
 _MOST_POINTS, _POINTS_AT_ONCE = 50_000, 5000  # a point takes two kilobytes of memory
@@ -94,8 +96,34 @@ def tell(store: Store, cluster: str, told: Sequence[Accounted], at: int, hand_on
                 # what was forgotten is in the sums of its days already, and would be counted again
                 if key in after or end is None or end >= forgotten:
                     after[key] = lives.told(after.get(key), cluster, one, at)
-            changed += _put(writer, before, after, hand_on)
+            changed += _put(writer, before, _known(store, before, after), hand_on)
     return changed
+
+
+def put_measured(writer: Writer, measured: Sequence[Measured], at: int) -> None:
+    """Writes what jobs used. Of those that have ended, usage counts from now on what their GPUs did."""
+    writer.put_measured(measured)
+    shares = _gpu_shares({one.key: one.summary for one in measured})
+    before = writer.lives(shares.keys())
+    _put(writer, before, {key: lives.measured(life, shares[key], at) for key, life in before.items()}, nobody)
+
+
+def _gpu_shares(found: Mapping[JobKey, Summary]) -> dict[JobKey, float]:
+    return {key: one.gpu.mean for key, one in found.items() if one.gpu is not None}
+
+
+def _known(store: Store, before: Mapping[JobKey, Life], after: Mapping[JobKey, Life]) -> Mapping[JobKey, Life]:
+    """Those that end now, with what was measured of them while they ran."""
+    ending = {
+        key: life
+        for key, life in after.items()
+        if life.gpus and life.ended and (key not in before or not before[key].ended)
+    }
+    if not ending:
+        return after
+    shares = _gpu_shares(store.summaries(next(iter(ending.values())).cluster, ending.keys()))
+    known = {key: lives.measured(ending[key], share, ending[key].changed_time) for key, share in shares.items()}
+    return {**after, **known}
 
 
 def give_up(store: Store, cluster: str, before: int, at: int, hand_on: HandOn = nobody) -> None:
@@ -104,7 +132,8 @@ def give_up(store: Store, cluster: str, before: int, at: int, hand_on: HandOn = 
         lost = {
             life.key: life for life in writer.open_lives() if life.gone_time is not None and life.gone_time < before
         }
-        _put(writer, lost, {key: lives.given_up(life, at) for key, life in lost.items()}, hand_on)
+        after = {key: lives.given_up(life, at) for key, life in lost.items()}
+        _put(writer, lost, _known(store, lost, after), hand_on)
 
 
 def rebuilt(store: Store, cluster: str) -> usage.Sums:
@@ -118,6 +147,7 @@ def rebuilt(store: Store, cluster: str) -> usage.Sums:
 
 def rebuild(store: Store, cluster: str) -> int:
     """Makes the sums anew of all days of which all lives are still there; says how many."""
+    _remember(store, cluster)
     since = store.forgotten() // usage.DAY + 1
     with store.writing(cluster) as writer:
         # within, so that nobody adds to them meanwhile
@@ -125,6 +155,18 @@ def rebuild(store: Store, cluster: str) -> int:
         writer.clear_usage(since)
         writer.add_usage(sums)
     return len(sums)
+
+
+def _remember(store: Store, cluster: str) -> None:
+    """Lets lives know how much their GPUs were in use that ended before that was counted."""
+    for some in store.each_life(cluster):
+        keys = [life.key for life in some if life.gpus and life.ended and life.gpu_share is None]
+        shares = _gpu_shares(store.summaries(cluster, keys)) if keys else {}
+        if shares:
+            with store.writing(cluster) as writer:
+                before = writer.lives(shares.keys())
+                after = {key: lives.measured(life, shares[key], life.changed_time) for key, life in before.items()}
+                _put(writer, before, after, nobody)
 
 
 def wrong_usage(store: Store, cluster: str) -> list[str]:
@@ -182,6 +224,7 @@ class Recorder:
     def __init__(self) -> None:
         self._cluster = ""
         self._jobs: dict[JobKey, Job] = {}  # as they were last noticed, those of the last poll
+        self._guessed: set[JobKey] = set()  # those of them of which it was told when they might start
         self._sights: deque[_Sight] = deque()
         self._nodes: dict[str, Node] | None = None  # of the last poll that is not written yet
         self._nodes_at = 0
@@ -225,15 +268,19 @@ class Recorder:
         for job in jobs:
             key = job.key
             before = self._jobs.get(key)
-            if before is job and not (count and job.holding):
+            guessed = job.start_time is not None and job.start_time > at and job.waiting and key not in self._guessed
+            if guessed:
+                self._guessed.add(key)
+            if before is job and not guessed and not (count and job.holding):
                 now[key] = job
-            elif before is None or (count and job.holding) or _substance(before) != _substance(job):
+            elif before is None or guessed or (count and job.holding) or _substance(before) != _substance(job):
                 now[key] = job
                 self._sights.append(_Sight(key, at, job))
             else:
-                now[key] = before  # only its priority or a guess has changed: so would they for everybody, all the time
+                now[key] = before  # only its priority or another guess: those change for everybody, all the time
         self._sights.extend(_Sight(key, at, None) for key in self._jobs if key not in now)
         self._jobs = now
+        self._guessed &= now.keys()
         while len(self._sights) > _MOST_WAITING:
             self._sights.popleft()
             self.dropped += 1
@@ -255,7 +302,7 @@ class Recorder:
             some = [self._sights.popleft() for _ in range(min(_AT_ONCE, len(self._sights)))]
             try:
                 with store.writing(self._cluster) as writer:
-                    changed += self._put_sights(writer, some, hand_on)
+                    changed += self._put_sights(store, writer, some, hand_on)
             except BaseException:
                 self._sights.extendleft(reversed(some))
                 raise
@@ -273,7 +320,7 @@ class Recorder:
         self._sights.extend(_Sight(life.key, _last_seen(life), None) for life in lost)
         self._missed = True
 
-    def _put_sights(self, writer: Writer, sights: Sequence[_Sight], hand_on: HandOn) -> int:
+    def _put_sights(self, store: Store, writer: Writer, sights: Sequence[_Sight], hand_on: HandOn) -> int:
         before = writer.lives({sight.key for sight in sights})
         after = dict(before)
         missing = any(sight.job is None for sight in sights)
@@ -287,7 +334,7 @@ class Recorder:
                 id_, submit = sight.key
                 later = again.get(id_, submit)
                 after[sight.key] = lives.succeeded(life, later) if later > submit else lives.unseen(life, sight.at)
-        return _put(writer, before, after, hand_on)
+        return _put(writer, before, _known(store, before, after), hand_on)
 
     def _write_nodes(self, store: Store, hand_on: HandOn) -> None:
         assert self._nodes is not None

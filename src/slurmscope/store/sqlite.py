@@ -14,30 +14,33 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from slurmscope.course import Course
 from slurmscope.life import Life
 from slurmscope.model import Node
 from slurmscope.slurm.source import own_user
-from slurmscope.store import backups, schema
+from slurmscope.store import backups, names, schema
+from slurmscope.store.classes import Classes
+from slurmscope.store.forgetting import FORGOTTEN, forget
 from slurmscope.store.measured import to_course, to_summary
 from slurmscope.store.private import make_file
 from slurmscope.store.protocol import (
-    COARSE,
-    FINE,
-    MIDDLE,
+    Fold,
     JobKey,
     KeptNode,
     Lives,
     Measured,
-    NewerSchema,
+    NameKind,
     NodeChange,
     Point,
     Progress,
+    Sight,
     Span,
     Stats,
     StoreError,
@@ -45,8 +48,9 @@ from slurmscope.store.protocol import (
     UsageAsked,
     UsageSum,
 )
+from slurmscope.store.search import Search, lives_of
 from slurmscope.store.shapes import Shapes
-from slurmscope.store.transaction import Transaction, wanted
+from slurmscope.store.transaction import Transaction, judged, wanted
 from slurmscope.store.transaction import life as _life
 from slurmscope.summary import Summary
 from slurmscope.usage import AMOUNTS, KEYS, Amounts
@@ -63,29 +67,6 @@ _PAGES = 2000  # of a backup, between which others may write
 
 _node = msgspec.msgpack.Decoder(Node).decode
 _change = msgspec.msgpack.Decoder(NodeChange).decode
-
-_FORGOTTEN = "forgotten"
-_MARK = """
-INSERT INTO marks (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
-"""
-_ORDER = "submit DESC, id DESC, (SELECT name FROM clusters WHERE number = cluster)"
-_FORGET = {
-    # whoever ended before then was submitted before then, and there is an index of that
-    "jobs": "DELETE FROM jobs WHERE submit < ?1 AND end < ?1",
-    "series": "DELETE FROM series WHERE last < ?",
-    "node_changes": "DELETE FROM node_changes WHERE time < ?",
-    "usage": "DELETE FROM usage WHERE day < ? / 86400",
-    **{
-        f"totals_{name}": f"DELETE FROM points WHERE step = {step} AND time < ?"  # noqa: S608
-        for name, step in (("fine", FINE), ("middle", MIDDLE), ("coarse", COARSE))
-    },
-}
-
-_LEFT_OVER = [
-    f"DELETE FROM {one} WHERE submit < ? AND NOT EXISTS (SELECT 1 FROM jobs "  # noqa: S608
-    f"WHERE jobs.cluster = {one}.cluster AND jobs.id = {one}.id AND jobs.submit = {one}.submit)"
-    for one in ("measured", "series")
-]
 
 
 def _told(work: Callable[P, T]) -> Callable[P, T]:
@@ -135,6 +116,7 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._writing = threading.RLock()
         self._shapes = Shapes()
+        self._classes = Classes()
         try:
             make_file(self._path)
             self._file = _inode(self._path)
@@ -143,7 +125,7 @@ class SqliteStore:
             raise Unreachable(f"{self.where}: cannot be made: {error.strerror}: {cure}") from error
         self._writer = self._connect(_WRITER_CACHE)
         try:
-            self._migrate()
+            schema.migrate(self._writer, self.where)
         except BaseException:
             self._writer.close()
             raise
@@ -158,33 +140,6 @@ class SqliteStore:
         found.execute("PRAGMA synchronous = NORMAL")  # a commit survives us; after a power cut the last may be missing
         found.execute(f"PRAGMA cache_size = -{cache}")
         return found
-
-    def _migrate(self) -> None:
-        writer = self._writer
-        (version,) = writer.execute("PRAGMA user_version").fetchone()
-        (mark,) = writer.execute("PRAGMA application_id").fetchone()
-        if version > len(schema.MIGRATIONS):
-            raise NewerSchema(
-                f"{self.where}: has schema {version}, and this slurmscope knows {len(schema.MIGRATIONS)}: "
-                "it was written by a newer one, which is needed here too"
-            )
-        if mark != schema.APPLICATION_ID and writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise StoreError(f"{self.where}: is another program's database: let store.url name a file of its own")
-        if version == len(schema.MIGRATIONS):
-            return
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("BEGIN IMMEDIATE")
-        try:
-            (version,) = writer.execute("PRAGMA user_version").fetchone()  # another process may have been quicker
-            for number, script in enumerate(schema.MIGRATIONS[version:], version + 1):
-                for statement in script.split(";\n"):
-                    writer.execute(statement)
-                writer.execute(f"PRAGMA user_version = {number}")
-            writer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        except BaseException:
-            writer.execute("ROLLBACK")
-            raise
-        writer.execute("COMMIT")
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -256,42 +211,50 @@ class SqliteStore:
         row = self._ask("SELECT life FROM jobs WHERE cluster = ? AND id = ? AND submit = ?", key).fetchone()
         return None if row is None else _life(row[0])
 
+    def _search(self, asked: Lives, **changes: Any) -> Search:
+        clusters = {self._of(asked.cluster): asked.cluster} if asked.cluster is not None else self._names()
+        clusters.pop(0, None)
+        db = self._reader()
+        return Search(db, replace(asked, **changes), clusters, self._classes.all(db))
+
     @_told
     def lives(self, asked: Lives) -> list[Life]:
-        where, values = self._where(asked)
-        query = f"SELECT life FROM jobs WHERE {where} ORDER BY {_ORDER} LIMIT ? OFFSET ?"  # noqa: S608
-        rows = self._ask(query, [*values, -1 if asked.limit is None else asked.limit, asked.offset])
-        return [_life(life) for (life,) in rows]
+        after = asked.after if asked.order == "submitted" else None
+        return [_life(one) for one in lives_of(self._reader(), self._search(asked, after=after).rows())]
 
     @_told
-    def count(self, asked: Lives) -> int:
-        where, values = self._where(asked)
-        (found,) = self._ask(f"SELECT count(*) FROM jobs WHERE {where}", values).fetchone()  # noqa: S608
-        return int(found)
+    def count(self, asked: Lives, most: int | None = None) -> int:
+        return self._search(asked, after=None).count(most)
 
-    def _where(self, asked: Lives) -> tuple[str, list[Any]]:
-        terms: list[tuple[str, list[Any]]] = []
-        if asked.cluster is not None:
-            terms.append(("cluster = ?", [self._of(asked.cluster)]))
-        if asked.id is not None:
-            # each by its index, which begins with the cluster
-            there = "cluster IN (SELECT number FROM clusters)"
-            both = " UNION ALL ".join(f"SELECT rowid FROM jobs WHERE {there} AND {one} = ?" for one in ("id", "array"))  # noqa: S608
-            terms.append((f"rowid IN ({both})", [asked.id, asked.id]))
-        for term, value in (
-            ("user = ?", asked.user),
-            ("account = ?", asked.account),
-            ("partition = ?", asked.partition),
-            ("submit >= ?", asked.since),
-            ("submit < ?", asked.until),
-        ):
-            if value is not None:
-                terms.append((term, [value]))
-        if asked.states:
-            terms.append((f"state IN ({', '.join('?' * len(asked.states))})", list(asked.states)))
-        if asked.open is not None:
-            terms.append((f"end IS {'' if asked.open else 'NOT '}NULL", []))
-        return " AND ".join(term for term, _ in terms) or "1", [one for _, values in terms for one in values]
+    @_told
+    def folded(self, asked: Lives) -> list[Fold]:
+        return list(islice(self._search(asked, order="submitted", ascending=False).folds(), asked.limit))
+
+    @_told
+    def names(
+        self,
+        kind: NameKind,
+        beginning: str = "",
+        cluster: str | None = None,
+        limit: int = 20,
+        sight: Sight | None = None,
+    ) -> list[str]:
+        db, clusters = self._reader(), {self._of(cluster): cluster} if cluster is not None else self._names()
+        if kind == "name":
+            asked = Lives(cluster=cluster, sight=sight)
+            return names.titles(db, beginning, limit, lambda name: self.count(replace(asked, name=name), 1) > 0)
+        if kind in ("partition", "qos", "gpu_type"):
+            return names.of_classes(db, kind, beginning, clusters, limit, self._classes.all(db).values())
+        return names.listed(db, kind, beginning, clusters, limit, sight)
+
+    @_told
+    def findings(self, cluster: str, keys: Collection[JobKey]) -> dict[JobKey, tuple[str, ...]]:
+        return judged(self._reader(), self._of(cluster), keys)
+
+    @_told
+    def judged(self, cluster: str) -> int:
+        row = self._ask("SELECT judged FROM clusters WHERE name = ?", (cluster,)).fetchone()
+        return 0 if row is None else int(row[0])
 
     @_told
     def each_life(self, cluster: str) -> Iterator[list[Life]]:
@@ -359,6 +322,14 @@ class SqliteStore:
         return sorted((one for one in found if any(one.amounts)), key=lambda one: one.key)
 
     @_told
+    def first_used(self, since: int, until: int, cluster: str | None = None) -> int | None:
+        of, values = ("", []) if cluster is None else (" AND cluster = ?", [self._of(cluster)])
+        where = f"day >= ? AND day < ?{of} AND ({' OR '.join(AMOUNTS)})"
+        query = f"SELECT day FROM usage WHERE {where} ORDER BY day LIMIT 1"  # noqa: S608
+        row = self._ask(query, [since, until, *values]).fetchone()
+        return None if row is None else int(row[0])
+
+    @_told
     def nodes(self, cluster: str) -> list[KeptNode]:
         query = "SELECT node, time, since FROM nodes WHERE cluster = ? ORDER BY name"
         rows = self._ask(query, (self._of(cluster),))
@@ -399,23 +370,11 @@ class SqliteStore:
     @_told
     def forget(self, kind: str, before: int) -> int:
         with self._writing:
-            if kind == "jobs":  # before it is true: better to think that some are missing that are there
-                self._writer.execute(_MARK, (_FORGOTTEN, before))
-                self._learn()
-            count = self._writer.execute(_FORGET[kind], (before,)).rowcount
-            if kind == "jobs":  # what is left over if this is cut short goes the next time
-                for statement in _LEFT_OVER:
-                    self._writer.execute(statement, (before,))
-            return count
-
-    def _learn(self) -> None:
-        """Lets SQLite look at what is in the tables, without which it takes bad ways through them."""
-        self._writer.execute("PRAGMA analysis_limit = 1000")
-        self._writer.execute("ANALYZE")
+            return forget(self._writer, kind, before)
 
     @_told
     def forgotten(self) -> int:
-        row = self._ask("SELECT value FROM marks WHERE name = ?", (_FORGOTTEN,)).fetchone()
+        row = self._ask("SELECT value FROM marks WHERE name = ?", (FORGOTTEN,)).fetchone()
         return 0 if row is None else int(row[0])
 
     @_told
@@ -430,9 +389,11 @@ class SqliteStore:
             "totals": "points",
         }
         counts = {kind: self._ask(f"SELECT count(*) FROM {table}").fetchone()[0] for kind, table in tables.items()}  # noqa: S608
-        # one after the other, for SQLite looks up the least or the greatest of an index only by itself
-        (oldest,) = self._ask("SELECT min(submit) FROM jobs").fetchone()
-        (newest,) = self._ask("SELECT max(submit) FROM jobs").fetchone()
+        # each by itself, for SQLite looks up the least or the greatest of an index only so
+        times = ", ".join(f"(SELECT {end}(submit) FROM jobs WHERE cluster = ?1)" for end in ("min", "max"))  # noqa: S608
+        found = [row for one in self._names() for row in self._ask(f"SELECT {times}", (one,)) if row[0] is not None]
+        oldest = min((first for first, _ in found), default=None)
+        newest = max((last for _, last in found), default=None)
         files = [self._path, *(self._path.with_name(self._path.name + end) for end in ("-wal", "-shm"))]
         size = sum(file.stat().st_size for file in files if file.exists())
         (version,) = self._ask("PRAGMA user_version").fetchone()
@@ -486,7 +447,7 @@ class SqliteStore:
     def close(self) -> None:
         with suppress(sqlite3.Error):
             if self._writer.total_changes > _MANY:
-                self._learn()
+                schema.learn(self._writer)
         for one in (*self._readers, self._writer):
             with suppress(sqlite3.Error):
                 one.close()
