@@ -31,6 +31,9 @@ bench: setup  ## what a collection costs on a large controller, the ways in, and
 	$(PYTHON) bench/ways.py
 	$(PYTHON) bench/store.py
 	$(PYTHON) bench/agent.py
+	$(PYTHON) bench/reports.py
+	$(PYTHON) bench/asking.py
+	$(PYTHON) bench/portal.py
 
 docs: setup  ## write the parts of docs/ that are made from the tables in the code
 	$(PYTHON) tools/docs.py

@@ -53,7 +53,13 @@ def _ids(spec: str) -> str:
 
 
 def _name(record: Any) -> Any:
-    for fields in (("id", "submit_time"), ("account", "user", "partition"), ("name", "nodes"), ("host",)):
+    for fields in (
+        ("id", "submit_time"),
+        ("account", "user", "partition"),
+        ("account", "user"),
+        ("name", "nodes"),
+        ("host",),
+    ):
         if isinstance(record, Accounted):
             return record.job.key
         if type(record).__name__ == "Node":

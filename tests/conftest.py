@@ -63,6 +63,33 @@ def promtool() -> str:
 
 
 @pytest.fixture(scope="session")
+def pdftotext() -> str:
+    """A reader of PDF that is not ours, of Debian's package poppler-utils, which `make test` installs for root."""
+    found = shutil.which("pdftotext")
+    if found is None:
+        _missing("pdftotext is missing: apt install poppler-utils")
+    return found
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """A browser, of Debian's package chromium, which `make test` installs when it is root."""
+    found = shutil.which("chromium")
+    if found is None:
+        _missing("chromium is missing: apt install chromium")
+    return found
+
+
+@pytest.fixture(scope="session")
+def w3m() -> str:
+    """A browser of text, of Debian's package w3m, which `make test` installs when it is root."""
+    found = shutil.which("w3m")
+    if found is None:
+        _missing("w3m is missing: apt install w3m")
+    return found
+
+
+@pytest.fixture(scope="session")
 def munged() -> Iterator[Munged]:
     """A munged of Debian's package munge, which `make test` installs when it is root."""
     if shutil.which("munge") is None:

@@ -29,9 +29,9 @@ def gone(pid: int) -> bool:
     return until(lambda: _stat(pid)[0] == "Z")
 
 
-def until(true: Callable[[], bool]) -> bool:
+def until(true: Callable[[], bool], seconds: float = 60) -> bool:
     """Whether something comes true within a while."""
-    for _ in range(500):
+    for _ in range(round(seconds * 50)):
         if true():
             return True
         time.sleep(0.02)
@@ -41,10 +41,11 @@ def until(true: Callable[[], bool]) -> bool:
 def _stat(pid: int) -> tuple[str, int]:
     """State and parent; one that has ended is as good as a zombie."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        # its name may be any bytes: others' tests run beside
+        state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:2]
     except OSError:
         return "Z", 0
-    return state, int(parent)
+    return state.decode(), int(parent)
 
 
 async def written(path: Path) -> int:

@@ -17,6 +17,7 @@ from slurmscope.model import (
     Accounting,
     Config,
     Controller,
+    Coordinator,
     Job,
     License,
     Limit,
@@ -39,6 +40,7 @@ NAMES: dict[type, tuple[str, ...]] = {
     Reservation: ("name", "users", "accounts"),
     Share: ("account", "user", "parent"),
     Limit: ("account", "user"),
+    Coordinator: ("account", "user"),
     Config: ("cluster",),
 }
 HOSTS: dict[type, tuple[str, ...]] = {
@@ -106,6 +108,10 @@ class Comparison:
             self.same(one.steps, other.steps)
             for field in ("suspended_seconds", "cpu_seconds", "energy", "derived_exit_code"):
                 assert getattr(one, field) == getattr(other, field), field
+            for field in ("submit_line", "work_dir"):
+                left, right = getattr(one, field), getattr(other, field)
+                assert (left is None) == (right is None)
+                assert left is None or left != right or not any(map(str.isalnum, left))
         elif isinstance(one, Step):
             assert msgspec.structs.replace(one, name="") == msgspec.structs.replace(other, name="")
         elif isinstance(one, Scheduler | Accounting):

@@ -41,16 +41,16 @@ class Served:
     def get(self, path: str = "/metrics", method: str = "GET", **headers: str) -> Answer:
         connection: http.client.HTTPConnection
         if self.context:
-            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self.context)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.context)
         else:
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request(method, path, headers={key.replace("_", "-"): value for key, value in headers.items()})
             answer = connection.getresponse()
             return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
 
     def wait(self) -> Served:
-        for _ in range(200):
+        for _ in range(2400):
             with contextlib.suppress(OSError):
                 if self.get("/readyz")[0] == 200:
                     return self
@@ -60,7 +60,7 @@ class Served:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def test_capture_asks_which_of_several(two: Path) -> None:
     assert "--cluster: expected one of old, new, gone, found none" in done.stderr
     done = run(two, "capture", "a.gz", "--cluster", "new", "--ways", "text")
     assert done.returncode == 0, done.stderr
-    assert "12 of 12 questions answered" in done.stderr
+    assert "13 of 13 questions answered" in done.stderr
     assert 'cluster="lab26"' in run(two, "metrics", "--from", "a.gz").stdout
 
 

@@ -8,15 +8,17 @@ from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from slurmscope import course as courses
-from slurmscope.course import AGENT, AMOUNTS, MIB, MOST, PROMETHEUS, STEP, TRACE, Course, Sample, add, between
+from slurmscope.buckets import MOST_IN_LANE, STEP
+from slurmscope.course import AGENT, AMOUNTS, MIB, MOST, PROMETHEUS, TRACE, Course, Sample, add, between
 from slurmscope.measure import GpuUse, Measure, Program
 from slurmscope.spans import joined
-from slurmscope.summary import moments
+from slurmscope.summary import moments, node_lines
 
 T0 = 1_700_000_010  # the beginning of a bucket
 DAY = 86400
@@ -62,6 +64,9 @@ def told(draw: st.DrawFn) -> list[Sample]:
                     memory=draw(st.integers(0, 1 << 42) | st.none()),
                     read_bytes=draw(st.integers(0, 1 << 50) | st.none()),
                     written_bytes=draw(st.integers(0, 1 << 50) | st.none()),
+                    user_seconds=draw(st.floats(0, 1e6) | st.none()),
+                    core_seconds=draw(st.dictionaries(st.integers(0, 2), st.floats(0, 1e6)) | st.none()),
+                    reads=draw(st.integers(0, 1 << 50) | st.none()),
                 )
             )
     return found
@@ -75,6 +80,10 @@ def test_all_that_is_told_is_in_the_buckets_and_in_the_nodes(samples: list[Sampl
     assert found["cpu"] == sum(round(one.cpu_seconds * 1000) for one in samples if one.cpu_seconds is not None)
     assert found["read"] == sum(one.read_bytes or 0 for one in samples) == sum(node.read or 0 for node in nodes)
     assert found["written"] == sum(one.written_bytes or 0 for one in samples)
+    assert sum(node.reads or 0 for node in nodes) == sum(one.reads or 0 for one in samples)
+    assert sum(node.user or 0 for node in nodes) == sum(round((one.user_seconds or 0) * 1000) for one in samples)
+    cores = [round(used * 1000) for one in samples for used in (one.core_seconds or {}).values()]
+    assert sum(used for node in nodes for used in (node.cores or {}).values()) == sum(cores)
     assert found["memory"] == sum(node.memory or 0 for node in nodes)
     assert found["covered"] == sum(node.covered for node in nodes)
     assert abs(found["covered"] - sum(one.end - one.start for one in samples) * 1000) <= len(samples)
@@ -230,6 +239,69 @@ def test_nodes_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch) -> 
     assert sums(course)["covered"] == 30_000
 
 
+# --- node by node -----------------------------------------------------------------------------------------------------
+
+
+@given(told(), st.randoms(use_true_random=False))
+def test_the_lanes_of_the_nodes_hold_what_the_nodes_used(samples: list[Sample], chance: Any) -> None:
+    """In whatever order the nodes tell. Of one node there is none: it is the course itself."""
+    samples = sorted(samples, key=lambda one: (one.end, chance.random()))
+    course = course_of(*samples)
+    for name, node in course.nodes.items():
+        assert (node.lane is not None) == (len(course.nodes) > 1)
+        if node.lane is None:
+            continue
+        own = [one for one in samples if one.node == name]
+        assert sum(node.lane.amounts["cpu"]) == (node.cpu or 0)
+        assert abs(sum(node.lane.amounts["covered"]) - node.covered) <= len(own)
+        assert 0 < node.lane.length <= MOST_IN_LANE and node.lane.step % STEP == 0 == node.lane.start % node.lane.step
+        assert node.lane.start <= own[0].start and own[-1].end <= node.lane.end
+        assert all(covered <= node.lane.step * 1000 + len(own) for covered in node.lane.amounts["covered"])
+
+
+@given(told())
+def test_the_lines_of_the_nodes_have_the_same_buckets_and_come_to_what_they_used(samples: list[Sample]) -> None:
+    course = course_of(*samples)
+    found = node_lines(course)
+    if len(course.nodes) == 1 or not any(node.cpu is not None for node in course.nodes.values()):
+        assert found is None
+        return
+    assert found is not None
+    assert {one.node for one in found.nodes} == {name for name, node in course.nodes.items() if node.cpu is not None}
+    assert len({len(one.cpu) for one in found.nodes}) == 1 and len(found.nodes[0].cpu) <= MOST_IN_LANE
+    for line in found.nodes:
+        own = [one for one in samples if one.node == line.node]
+        for at, cores in enumerate(line.cpu):
+            start = found.start + at * found.step
+            told = sum(max(0.0, min(one.end, start + found.step) - max(one.start, start)) for one in own)
+            assert cores is not None or told < 0.01, "what was measured is no gap"
+            assert cores is None or told > 0, "and a gap no zero"
+
+
+def test_a_node_that_joins_later_takes_nothing_from_the_first() -> None:
+    course = course_of(*(sample(at, at + 15, cpu_seconds=30.0, cpus=4) for at in range(0, 120, 15)))
+    assert course.nodes["n1"].lane is None and node_lines(course) is None
+    add(course, sample(60, 75, "n2", cpu_seconds=15.0, cpus=2))
+    add(course, sample(90, 120, "n2", cpu_seconds=0.0, cpus=2))
+    found = node_lines(course)
+    assert found is not None and (found.start, found.step) == (T0, 15)
+    assert [(one.node, one.cpus, one.cpu) for one in found.nodes] == [
+        ("n1", 4, (2.0,) * 8),
+        ("n2", 2, (None, None, None, None, 1.0, None, 0.0, 0.0)),
+    ]
+
+
+def test_lanes_become_coarser_and_are_of_the_nodes_that_told_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courses, "MOST_LANES", 2)
+    nodes = ("n1", "n2", "n3")
+    course = course_of(*(sample(at, at + 60, node, cpu_seconds=60.0) for at in range(0, DAY, 60) for node in nodes))
+    lanes = [course.nodes[node].lane for node in nodes]
+    assert lanes[0] == lanes[1] and lanes[2] is None
+    found = node_lines(course)
+    assert found is not None and found.step == 15 << 7 and len(found.nodes) == 2
+    assert set(found.nodes[0].cpu) == {1.0}
+
+
 # --- clocks -----------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +363,29 @@ def test_what_was_not_told_is_unknown() -> None:
     assert (found.cpu_seconds, found.read_bytes, found.memory, found.gpus) == (None, None, None, None)
     node = add(None, found).nodes["n1"]
     assert (node.cpu, node.memory, node.read, node.cpu_peak, node.oom_kills) == (None,) * 5
+
+
+def test_what_a_node_tells_beside_its_course() -> None:
+    before = look(user_seconds=5.0, system_seconds=1.0, core_seconds={0: 4.0, 1: 2.0}, swap=8, reads=10, writes=3)
+    now = look(user_seconds=9.0, system_seconds=1.5, core_seconds={0: 5.0, 2: 3.5}, swap=4, reads=110, writes=3)
+    found = between(before, now, "n1", T0, T0 + 15, AGENT)
+    assert found is not None
+    assert (found.user_seconds, found.system_seconds, found.core_seconds) == (4.0, 0.5, {0: 1.0, 2: 3.5})
+    assert (found.swap, found.reads, found.writes) == (4, 100, 0)
+    node = add(None, found).nodes["n1"]
+    assert (node.user, node.system, node.cores) == (4000, 500, {0: 1000, 2: 3500})
+    assert (node.swap_peak, node.reads, node.writes) == (4, 100, 0)
+    first = between(None, msgspec.structs.replace(now, start_time=T0), "n1", T0 + 9, T0 + 9, AGENT)
+    assert first is not None and (first.user_seconds, first.core_seconds) == (9.0, {0: 5.0, 2: 3.5})
+    assert (first.reads, first.writes) == (110, 3)
+
+
+def test_what_was_told_before_counts_by_its_share() -> None:
+    """A sample that lies half over one before counts for the half that is new."""
+    told: dict[str, Any] = {"user_seconds": 8.0, "core_seconds": {0: 8.0}, "reads": 10}
+    course = course_of(sample(0, 10, **told), sample(0, 20, **told))
+    node = course.nodes["n1"]
+    assert (node.user, node.cores, node.reads) == (12_000, {0: 12_000}, 15)
 
 
 def test_a_counter_that_fell_began_anew() -> None:

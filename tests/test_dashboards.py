@@ -346,7 +346,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("prometheus")
     demo, log = f"127.0.0.1:{free_port()}", folder / "demo.log"
     with running([SLURMSCOPE, "demo", "--listen", demo], log, POLL_LIMIT="2") as process:
-        for _ in range(240):
+        for _ in range(960):
             with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{demo}/readyz"):
                 break
             assert process.poll() is None, log.read_text()

@@ -14,7 +14,9 @@ import pytest
 
 from slurmscope import config
 from slurmscope.cli import main
-from slurmscope.metrics import agent, catalogue, jobs
+from slurmscope.findings.about import fires_when, written
+from slurmscope.findings.catalogue import catalogue as rules
+from slurmscope.metrics import agent, catalogue, constants, jobs
 from slurmscope.metrics.exposition import Topic
 from slurmscope.slurm.commands import COMMANDS
 
@@ -32,7 +34,7 @@ def test_made_pages_are_new(name: str) -> None:
 
 def test_every_metric_setting_and_command_is_documented() -> None:
     metrics = (DOCS / "metrics.md").read_text()
-    topics: tuple[Topic[Any], ...] = (*catalogue.OWN, *jobs.TOPICS, agent.TOPIC)
+    topics: tuple[Topic[Any], ...] = (*catalogue.OWN, *jobs.TOPICS, agent.TOPIC, constants.TOPIC)
     for topic in topics:
         for family in topic.families:
             assert f"`{family.name}`" in metrics
@@ -49,6 +51,22 @@ def test_every_metric_setting_and_command_is_documented() -> None:
     cli = (DOCS / "cli.md").read_text()
     for name in main.commands:
         assert f"## {name}\n" in cli
+
+
+def test_every_rule_is_documented_and_tested() -> None:
+    page = (DOCS / "rules.md").read_text()
+    files = {path.stem for path in (ROOT / "src/slurmscope/findings/rules").glob("*.py")} - {"__init__"}
+    assert files == set(rules()), "a rule has the name of its file"
+    for rule in rules().values():
+        assert f"### {rule.name}\n" in page
+        for text in (rule.title, rule.about, rule.needs, rule.exempt, rule.cure, rule.false_positives):
+            assert text and text in page, f"{rule.name} leaves something unsaid"
+        for told in (rule.about, rule.needs, rule.exempt, rule.cure, rule.false_positives, fires_when(rule)):
+            assert told.endswith("."), f"{rule.name}: {told}"
+        for one in rule.thresholds:
+            assert f"| `{one.name}` | {written(one.default)} |" in page and one.about
+        assert (ROOT / f"tests/findings/rules/test_{rule.name}.py").exists(), f"{rule.name} has no test"
+        assert set(rule.hides) <= set(rules()) - {rule.name}, f"{rule.name} hides what there is not"
 
 
 def test_every_older_name_is_in_the_changelog() -> None:
@@ -84,7 +102,9 @@ def test_dependencies_have_a_reason() -> None:
 def test_every_file_has_a_licence() -> None:
     """SPDX headers, on every tracked file that can hold one."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    free = re.compile(r"(^LICENSE|^LICENSES/|\.json$|\.png$|\.prom$|^tests/recordings/|py\.typed$|^\.gitignore$)")
+    free = re.compile(
+        r"(^LICENSE|^LICENSES/|\.json$|\.png$|^tests/golden/|^tests/recordings/|py\.typed$|^\.gitignore$)"
+    )
     made = {f"docs/{name}" for name in docs.PAGES}
     for name in tracked:
         if not free.search(name) and name not in made and (ROOT / name).exists():

@@ -17,7 +17,7 @@ from store.made import measured
 from slurmscope import keeper
 from slurmscope.keeper import Archive, Keeper, forget
 from slurmscope.life import VANISHED
-from slurmscope.model import Part, Snapshot
+from slurmscope.model import Job, Part, Snapshot
 from slurmscope.settings import Accounting
 from slurmscope.settings import Store as StoreSettings
 from slurmscope.slurm.source import Costs, Reading, Window
@@ -43,6 +43,9 @@ class NoSlurmdbd:
 
     async def read(self, part: str, window: Window | None = None) -> Reading:
         raise Failed("sacct exited with 1: Slurm accounting storage is disabled")
+
+    async def script(self, job: Job) -> str | None:
+        return None
 
     async def close(self) -> None:
         """Nothing is kept open."""

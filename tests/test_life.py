@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from lives import SUBMIT, accounted, job, step
@@ -126,6 +129,26 @@ def test_many_reasons_are_thinned_and_no_state_is_lost() -> None:
     assert life.transitions[0].time == SUBMIT
 
 
+def test_how_a_job_was_submitted_is_told_by_the_accounting_and_stays() -> None:
+    line = "sbatch --wrap=echo '</script>'\n\x1b[2J \\xff"
+    running = accounted(job(state="RUNNING"), submit_line=line, work_dir="/home/alice")
+    life = lives.told(None, "alpha", running, AT + 100)
+    life = lives.seen(life, "alpha", job(state="RUNNING"), AT + 200)
+    life = lives.told(life, "alpha", accounted(job(state="COMPLETED", end_time=SUBMIT + 300)), AT + 400)
+    assert (life.submit_line, life.work_dir) == (line, "/home/alice")
+    told = lives.document(life)
+    assert (told["submit_line"], told["work_dir"]) == (line, "/home/alice")
+
+
+def test_a_life_that_was_kept_before_it_knew_how_it_was_submitted_is_read() -> None:
+    """Lives are kept as arrays: what is new comes last, and is not known of older ones."""
+    life = lives.seen(None, "alpha", job(state="RUNNING"), AT)
+    kept = msgspec.to_builtins(life)
+    assert Life.__struct_fields__[-2:] == ("submit_line", "work_dir")
+    older = msgspec.msgpack.encode(kept[:-2])
+    assert msgspec.msgpack.decode(older, type=Life) == life
+
+
 def test_a_document_is_a_life() -> None:
     life = lives.told(None, "alpha", accounted(job(state="COMPLETED", end_time=SUBMIT + 300, gpus={"": 2})), AT)
     named = lives.document(life)
@@ -139,6 +162,8 @@ def test_a_document_is_a_life() -> None:
 JOBS = (
     job(),
     job(reason="Resources"),
+    job(start_time=SUBMIT + 200),
+    job(reason="Resources", start_time=SUBMIT + 5000),
     job(state="CONFIGURING"),
     job(state="RUNNING"),
     job(state="SUSPENDED"),
@@ -168,6 +193,8 @@ def test_whatever_comes_in_whatever_order(events: list[tuple[str, object]]) -> N
             if after.ended:
                 assert (after.transitions[-1].time, after.transitions[-1].state) == (after.end_time, after.state)
             assert happened(after, kind, one, at) == after
+            assert life is None or life.guess is None or after.guess == life.guess
+            assert after.guess is None or after.guess[0] < after.guess[1]
             if after.ended:
                 assert after.counted_time in (None, after.end_time)
         assert not ended or (after is not None and after.accounted), "what the accounting told stays told"
@@ -190,7 +217,38 @@ def test_steps_of_several_kinds() -> None:
     steps = (step("batch", max_rss=5, memory_used=7), step("0", max_rss=9, memory_used=None), step("1", max_rss=None))
     told = accounted(job(state="COMPLETED", end_time=SUBMIT + 300), steps=steps)
     life = lives.told(None, "alpha", told, AT)
-    assert (life.max_rss, life.memory_used) == (9, 2 << 30)
+    assert (life.max_rss, life.memory_used) == (9, (2 << 30) + 7)
+
+
+@pytest.mark.parametrize(
+    ("what", "steps", "expected"),
+    [
+        ("one", [(0, 100, 4)], 4),
+        ("one after the other", [(0, 100, 4), (100, 200, 5), (200, 300, 3)], 5),
+        ("all at once", [(0, 100, 4)] * 8, 32),
+        ("two at a time", [(0, 100, 4), (50, 150, 5), (100, 200, 6), (150, 250, 1)], 11),
+        ("the script beside each", [(0, 300, 1), (0, 100, 4), (100, 200, 5)], 6),
+        ("without a start", [(None, 100, 2), (0, 100, 4), (100, 200, 5)], 6),
+        ("without an end", [(0, None, 2), (0, 100, 4), (100, 200, 5)], 7),
+        ("without times", [(None, None, 2), (0, 100, 4), (100, 200, 5)], 7),
+        ("within a second", [(0, 100, 4), (100, 100, 5), (100, 200, 1)], 6),
+        ("times that are out of order", [(100, 50, 4), (0, 200, 1)], 5),
+        ("some that tell nothing", [(0, 100, None), (0, 100, 4)], 4),
+        ("nothing at all was used", [(0, 100, 0)], 0),
+        ("nobody told", [(0, 100, None)], None),
+        ("no step", [], None),
+    ],
+)
+def test_memory_of_steps_at_the_same_time_adds_up(
+    what: str, steps: list[tuple[int | None, int | None, int | None]], expected: int | None
+) -> None:
+    made = tuple(
+        step(str(at), start_time=start, end_time=end, memory_used=used, max_rss=used)
+        for at, (start, end, used) in enumerate(steps)
+    )
+    life = lives.told(None, "alpha", accounted(job(state="COMPLETED", end_time=SUBMIT + 300), steps=made), AT)
+    assert life.memory_used == expected
+    assert life.max_rss == max((used for _, _, used in steps if used is not None), default=None)
 
 
 def test_a_resized_job_goes_on_as_another_life() -> None:
@@ -221,6 +279,56 @@ def test_what_was_taken_from_a_job_is_gone() -> None:
     assert (life.dependency, life.reservation, life.time_limit) == (None, None, None)
 
 
+def test_the_first_guess_of_a_start_is_kept() -> None:
+    life = lives.seen(None, "alpha", job(start_time=AT - 5), AT)
+    assert life.guess is None, "a time that has passed is no guess"
+    life = lives.seen(life, "alpha", job(start_time=AT + 900), AT + 10)
+    assert life.guess == (AT + 10, AT + 900)
+    for later in (job(start_time=AT + 400), job(), job(reason="Resources", start_time=AT + 500)):
+        life = lives.seen(life, "alpha", later, AT + 20)
+    life = lives.seen(life, "alpha", job(state="RUNNING", start_time=AT + 450), AT + 460)
+    life = lives.told(
+        life, "alpha", accounted(job(state="COMPLETED", start_time=AT + 450, end_time=AT + 600)), AT + 700
+    )
+    assert (life.guess, life.start_time) == ((AT + 10, AT + 900), AT + 450)
+    assert lives.seen(None, "alpha", job(state="RUNNING", start_time=AT + 5), AT).guess is None
+    packed = msgspec.json.decode(msgspec.json.encode(lives.document(life)))
+    assert lives.of_document(packed) == life
+
+
+def test_what_was_measured_is_of_the_end() -> None:
+    life = lives.seen(None, "alpha", job(state="RUNNING", gpus={"a100": 1}), AT + 100)
+    gone = lives.given_up(lives.unseen(life, AT + 200), AT + 300)
+    known = lives.measured(gone, 0.25, AT + 310)
+    assert (known.gpu_share, known.changed_time) == (0.25, AT + 310)
+    assert lives.measured(known, 0.25, AT + 320) is known
+    assert lives.measured(gone, 1.02, AT + 310).gpu_share == 1.0, "drivers may tell more than all"
+    back = lives.seen(known, "alpha", job(state="RUNNING", gpus={"a100": 1}), AT + 400)
+    assert back.gpu_share is None
+    told = lives.told(known, "alpha", accounted(job(state="COMPLETED", end_time=AT + 150, gpus={"a100": 1})), AT + 400)
+    assert told.gpu_share == 0.25
+    cpus = lives.told(None, "alpha", accounted(job(state="COMPLETED", end_time=AT + 150)), AT + 400)
+    assert lives.measured(cpus, 0.25, AT + 500) is cpus, "it has no GPU"
+
+
 def test_a_poll_that_comes_late_changes_nothing() -> None:
     life = lives.told(None, "alpha", accounted(job(state="RUNNING")), AT + 200)
     assert lives.seen(life, "alpha", job(), AT + 50) is life
+
+
+@pytest.mark.parametrize(
+    ("fields", "waited"),
+    [
+        ({"state": "RUNNING", "start_time": 1060}, 60),
+        ({"state": "RUNNING", "start_time": 1060, "eligible_time": 1050}, 10),  # it was to begin later
+        ({"state": "RUNNING", "start_time": 1060, "eligible_time": 900}, 60),  # of an earlier life
+        ({"state": "RUNNING", "start_time": 1060, "eligible_time": 1070}, 0),
+        ({"state": "PENDING", "start_time": None}, 200),
+        ({"state": "PENDING", "start_time": None, "eligible_time": 1300}, 0),
+        ({"state": "CANCELLED", "start_time": None, "end_time": 1100, "node_list": ""}, None),
+        ({"state": "PENDING", "start_time": None, "submit_time": None}, None),
+    ],
+)
+def test_how_long_it_waited(fields: dict[str, Any], waited: int | None) -> None:
+    known = {"submit_time": 1000, "eligible_time": None} | fields
+    assert lives.told(None, "c", accounted(job(1, **known)), 1200).waited(1200) == waited

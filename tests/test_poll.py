@@ -22,7 +22,7 @@ from slurmscope.settings import Poll as PollSettings
 from slurmscope.slurm.source import Costs, Reading, SourceError, Window
 from slurmscope.slurm.transport import Failed, NotFound, TimedOut
 
-SLOW = {"partitions", "reservations", "licenses", "shares", "limits", "accounting"}
+SLOW = {"partitions", "reservations", "licenses", "shares", "limits", "accounting", "coordinators"}
 
 
 class FakeSource:
@@ -59,6 +59,9 @@ class FakeSource:
         elif part == "controllers":
             value = (Controller("ctl", "primary", self.controller_up),)
         return Reading(value, "fake", rows_skipped=1)
+
+    async def script(self, job: Job) -> str | None:
+        return None
 
     async def close(self) -> None:
         """Nothing is kept open."""
@@ -264,15 +267,24 @@ def test_jobs_are_shown_before_a_hanging_slurmdbd_is_given_up(bench: Bench) -> N
         await task
 
     asyncio.run(poll())
-    assert bench.fresh() == frozenset({"accounting", "controllers"})
+    assert bench.fresh() == frozenset({"accounting", "coordinators", "controllers"})
 
 
 def test_without_slurmdbd_it_is_not_asked_for(bench: Bench) -> None:
     bench.source.settings = {"AccountingStorageType": "accounting_storage/none"}
     bench.once()
     asked = [part for _ in range(20) for part in bench.once(60)]
-    assert "accounting" not in asked
+    assert not {"accounting", "coordinators"} & set(asked)
     assert "shares" in asked
+
+
+def test_a_slurmdbd_that_tells_nothing_does_not_make_the_cluster_be_down(bench: Bench) -> None:
+    for part in ("accounting", "coordinators"):
+        bench.source.fails[part] = Failed("sacctmgr exited with 1: Access/permission denied")
+    bench.once()
+    assert bench.poll.up
+    assert bench.poll.snapshot.coordinators.value is None
+    assert bench.poll.snapshot.shares.good
 
 
 def test_a_name_that_could_not_be_read_is_asked_for_soon(bench: Bench) -> None:
@@ -322,7 +334,7 @@ def test_a_slow_slurmctld_is_given_rest(
     assert _sleeps(monkeypatch, bench, 3) == pytest.approx([rest] * 3)
 
 
-@pytest.mark.parametrize("part", ["controllers", "accounting"])
+@pytest.mark.parametrize("part", ["controllers", "accounting", "coordinators"])
 def test_others_that_are_slow_are_not_taken_for_slurmctld(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, part: str
 ) -> None:

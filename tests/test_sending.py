@@ -47,7 +47,7 @@ interval = 1
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
-def until(what: Callable[[], bool], served: Served, seconds: float = 60) -> None:
+def until(what: Callable[[], bool], served: Served, seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, served.log.read_text()
@@ -72,7 +72,7 @@ def kept(folder: Path) -> list[Life]:
 
 
 def pushed(push: Server) -> str:
-    with urllib.request.urlopen(f"{push.url}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"{push.url}/metrics", timeout=60) as answer:
         return str(answer.read().decode())
 
 

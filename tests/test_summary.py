@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmscope.course import AGENT, MIB, STEP, TRACE, Course, Sample, add
+from slurmscope.buckets import STEP
+from slurmscope.course import AGENT, MIB, TRACE, Course, Sample, add
 from slurmscope.measure import GpuUse
 from slurmscope.summary import Figures, GpuSummary, Moment, NodeSummary, moments, summary
 
@@ -95,7 +96,19 @@ def test_the_summary_of_two_nodes() -> None:
         NodeSummary("n1", 60.0, 8, 360.0, 8.0, 5 * GIB, 8 * GIB, 12 * GIB, 16 * GIB, 0, None, 600 * MIB, 0, 3, 20, 7),
         NodeSummary("n2", 60.0, 8, 120.0, 2.0, 2 * GIB, 2 * GIB, None, 16 * GIB, 0, None, 0, 60 * MIB, *(None,) * 3),
     )
-    assert found.gpus == (GpuSummary("n1", "GPU-1", 0, None, "H100", 80 * GIB, 0.5, 0.5, 10 * GIB, 60 * 300, 0.0),)
+    assert found.gpus == (
+        GpuSummary("n1", "GPU-1", 0, None, "H100", 80 * GIB, 0.5, 0.5, 10 * GIB, 60 * 300, 0.0, 60.0),
+    )
+
+
+def test_what_a_node_tells_beside_its_course() -> None:
+    course = course_of(
+        sample(0, 10, user_seconds=4.0, system_seconds=1.0, core_seconds={1: 2.0}, swap=7, reads=5, writes=2),
+        sample(10, 20, user_seconds=2.5, core_seconds={1: 0.5, 0: 1.0}, swap=3, writes=1),
+    )
+    (node,) = summary(course, 1, T0, T0 + 20).nodes
+    assert (node.user_seconds, node.system_seconds, node.core_seconds) == (6.5, 1.0, {0: 1.0, 1: 2.5})
+    assert (node.swap_peak, node.reads, node.writes) == (7, 5, 3)
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,33 @@ def test_gpus_of_several_types_count_for_each_and_the_rest_once() -> None:
     assert sum(amounts.ended for amounts in found.values()) == 1
 
 
-def test_while_it_is_suspended_a_job_holds_nothing() -> None:
-    (found,) = sums(ended(SUBMIT, SUBMIT + 1000, suspended_seconds=400)).values()
-    assert found.cpu_seconds == 4 * 600
+def test_while_it_is_suspended_a_job_gives_up_its_cpus_alone() -> None:
+    """Its memory and its GPUs are nobody else's: so counts slurmdbd."""
+    (found,) = sums(ended(SUBMIT, SUBMIT + 1000, suspended_seconds=400, gpus={"a100": 2}, cpu_seconds=1.0)).values()
+    assert found.cpu_seconds == found.cpu_known_seconds == 4 * 600
+    assert found.gpu_seconds == 2 * 1000
+    assert found.memory_mib_seconds == found.memory_known_mib_seconds == 8192 * 1000
+    assert found.memory_used_mib_seconds == 2048 * 1000
+    (found,) = sums(ended(SUBMIT, SUBMIT + 10, suspended_seconds=400)).values()
+    assert (found.cpu_seconds, found.memory_mib_seconds) == (0, 8192 * 10), "never less than nothing"
 
 
 def test_what_was_not_measured_is_not_known() -> None:
     life = ended(SUBMIT, SUBMIT + 1000, cpu_seconds=None)
     (found,) = sums(life).values()
     assert (found.cpu_used_ms, found.cpu_known_seconds, found.cpu_seconds) == (0, 0, 4000)
+
+
+def test_what_gpus_did_counts_once_it_is_known() -> None:
+    life = ended(MIDNIGHT - 100, MIDNIGHT + 301, gpus={"a100": 2, "": 1}, suspended_seconds=1)
+    assert {(one.gpu_used_ms, one.gpu_known_seconds) for one in sums(life).values()} == {(0, 0)}
+    found = sums(lives.measured(life, 1 / 3, MIDNIGHT + 400))
+    for kind, count in (("a100", 2), ("untyped", 1)):
+        some = [amounts for one, amounts in found.items() if one.gpu_type == kind]
+        assert sum(one.gpu_known_seconds for one in some) == sum(one.gpu_seconds for one in some) == count * 401
+        assert sum(one.gpu_used_ms for one in some) == round(count * 401_000 / 3)
+    running = lives.seen(None, "alpha", job(state="RUNNING", gpus={"a100": 2}), SUBMIT + 200)
+    assert lives.measured(running, 0.5, SUBMIT + 300) is running, "not before it has ended"
 
 
 def test_every_end_is_one_of_five() -> None:
@@ -117,6 +135,13 @@ def test_a_waiting_array_counts_its_tasks_as_submitted() -> None:
     assert found == Amounts(submitted=40)
 
 
+def lived(begin: int, length: int, cpus: int, used: float, memory: int) -> Life:
+    gpus = {kind: count for kind, count in (("a100", cpus % 7), ("h100", cpus % 3)) if count}
+    start, end = SUBMIT + begin, SUBMIT + begin + length
+    life = ended(start, end, cpus=cpus, cpu_seconds=used, memory=memory, gpus=gpus)
+    return lives.measured(life, 1 / cpus, end)
+
+
 TIMES = some.integers(0, 20 * DAY)
 
 
@@ -129,14 +154,15 @@ TIMES = some.integers(0, 20 * DAY)
 def test_days_add_up_and_taking_away_leaves_nothing(found: list[tuple[int, int, int, float, int]]) -> None:
     made: usage.Sums = {}
     for begin, length, cpus, used, memory in found:
-        life = ended(SUBMIT + begin, SUBMIT + begin + length, cpus=cpus, cpu_seconds=used, memory=memory)
+        life = lived(begin, length, cpus, used, memory)
         usage.add(made, life, 1)
         whole = Amounts(*map(sum, zip(*sums(life).values(), strict=True)))
         assert whole.cpu_seconds == whole.cpu_known_seconds == cpus * length
         assert whole.memory_mib_seconds == memory // 2**20 * length
+        assert whole.gpu_seconds == whole.gpu_known_seconds == (cpus % 7 + cpus % 3) * length
+        assert abs(whole.gpu_used_ms - whole.gpu_seconds * 1000 / cpus) <= 2
         assert whole.cpu_used_ms == (round(used * 1000) if length else 0)
         assert all(amount >= 0 for amounts in sums(life).values() for amount in amounts)
     for begin, length, cpus, used, memory in found:
-        life = ended(SUBMIT + begin, SUBMIT + begin + length, cpus=cpus, cpu_seconds=used, memory=memory)
-        usage.add(made, life, -1)
+        usage.add(made, lived(begin, length, cpus, used, memory), -1)
     assert usage.deltas(made) == {}

@@ -101,7 +101,7 @@ class Guard:
 
     def __init__(self, users: Mapping[str, str], tokens: Iterable[str]) -> None:
         self._tokens = [token.encode() for token in tokens]
-        self._open = not users and not self._tokens
+        self.open = not users and not self._tokens  # to everybody
         self._users = {user: parsed for user, stored in users.items() if (parsed := _parse(stored))}
         # An unknown user is checked against this, so that the time taken does not tell who exists.
         self._nobody = max(self._users.values(), key=lambda stored: stored.cost, default=None)
@@ -127,7 +127,7 @@ class Guard:
 
     def _quick(self, authorization: str | None) -> bool | _Login:
         """The verdict, or the login that only scrypt can judge."""
-        if self._open:
+        if self.open:
             return True
         scheme, _, credentials = (authorization or "").strip().partition(" ")
         match scheme.lower():

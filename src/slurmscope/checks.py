@@ -14,7 +14,9 @@ import msgspec
 
 from slurmscope import auth
 from slurmscope.fields import FIELDS, Field
+from slurmscope.mail import checks as mail
 from slurmscope.notation import parsed, shown
+from slurmscope.web.people import checks as portal
 
 
 class Found(NamedTuple):
@@ -178,8 +180,12 @@ _PASSWORDS = ("password", "password_file")
 SINK_SECRETS = {
     "elasticsearch": (*_PASSWORDS, "api_key"),
     "pushgateway": _PASSWORDS,
+    "database": _PASSWORDS,
+    "mail": _PASSWORDS,
+    "portal": portal.SECRETS,
 }
 """Settings of which only one may be set, by section."""
+_NAMED_ALREADY = ("database",)  # whose user has a name before `slurmscope db grant` gives him a password
 _MOST_DIMENSIONS = 30
 
 
@@ -243,6 +249,8 @@ def sink_conflicts(values: Mapping[str, Any], clusters: int) -> Iterator[tuple[s
                 first,
                 f"expected to be the only secret, found {' and '.join(others)} beside it: leave out all but one",
             )
+        if sink in _NAMED_ALREADY:
+            continue
         user, passwords = values.get(f"{sink}.user"), [f"{sink}.{key}" for key in _PASSWORDS]
         if user and not first:
             yield f"{sink}.user", f"expected {' or '.join(passwords)} to be set too, found them empty"
@@ -254,6 +262,31 @@ def sink_conflicts(values: Mapping[str, Any], clusters: int) -> Iterator[tuple[s
             f"expected no {CLUSTER_DIMENSION} where {clusters} clusters are read, for it would be the same of all: "
             "leave it out",
         )
+    yield from mail.conflicts(values)
+    yield from portal.conflicts(values)
+
+
+# The accounting's database
+
+
+_DATABASE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def _check_database_host(host: str) -> str | None:
+    return None if address(f"{host}:1" if ":" not in host else f"[{host}]:1") and host else "a host's name or address"
+
+
+def _check_database_name(name: str) -> str | None:
+    return None if _DATABASE_NAME.fullmatch(name) else "1 to 64 of a-z, A-Z, 0-9, _, - and ."
+
+
+def _check_socket(path: str) -> str | None:
+    return None if not path or (path.startswith("/") and path.isprintable()) else "an absolute path"
+
+
+def _check_password(password: str) -> str | None:
+    # what else there is, servers understand in one character set or another
+    return None if password.isascii() and password.isprintable() else "letters, digits and signs of ASCII"
 
 
 # each gives what was expected, None where the value is right
@@ -284,6 +317,13 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "agent.serve_ca": _check_file,
     "prometheus.url": _check_url,
     "store.url": _check_store,
+    "database.host": _check_database_host,
+    "database.socket": _check_socket,
+    "database.name": _check_database_name,
+    "database.view": _check_database_name,
+    "database.user": _check_database_name,
+    "database.password": _check_password,
+    "database.ca": _check_file,
     "elasticsearch.url": _check_url,
     "elasticsearch.password_file": _check_file,
     "elasticsearch.ca": _check_file,
@@ -297,4 +337,12 @@ _CHECKS: dict[str, Callable[[Any], str | None]] = {
     "pushgateway.grouping": _check_grouping,
     "pushgateway.password_file": _check_file,
     "pushgateway.ca": _check_file,
+    "mail.host": _check_database_host,
+    "mail.ca": _check_file,
+    "mail.password": _check_password,
+    "mail.password_file": _check_file,
+    "mail.url": _check_url,
+    **mail.CHECKS,
+    "portal.oidc_client_secret_file": _check_file,
+    **portal.CHECKS,
 }

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -16,60 +14,39 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from slurmscope import __version__, auth, cli_agent, cli_job, cli_store, cli_trace, config
+from slurmscope import (
+    __version__,
+    auth,
+    cli_agent,
+    cli_db,
+    cli_job,
+    cli_mail,
+    cli_portal,
+    cli_report,
+    cli_rules,
+    cli_store,
+    cli_trace,
+    cli_why,
+    config,
+)
 from slurmscope.keeper import Archive
+from slurmscope.look import bundle, complain, from_option, look, watched
 from slurmscope.metrics import catalogue
-from slurmscope.metrics.book import Book
-from slurmscope.model import PARTS
-from slurmscope.serve import Watched, assemble, clusters_of, serve
-from slurmscope.settings import CloudWatch, Cluster, Elasticsearch, Prometheus, Pushgateway, Settings
+from slurmscope.serve import assemble, serve
+from slurmscope.settings import CloudWatch, Cluster, Elasticsearch, Mail, Portal, Prometheus, Pushgateway, Settings
 from slurmscope.slurm import bundle as bundles
 from slurmscope.slurm import capture as captures
 from slurmscope.slurm.bundle import Bundle
-from slurmscope.slurm.clusters import recorded_source, ways_of
-from slurmscope.slurm.commands import COMMANDS, WAYS, Command
+from slurmscope.slurm.clusters import ways_of
+from slurmscope.slurm.commands import COMMANDS, JOB_COMMANDS, WAYS, Command
 from slurmscope.store import place
 from slurmscope.store.protocol import StoreError
-from slurmscope.terminal import (
-    bar,
-    config_option,
-    fail,
-    load,
-    named,
-    printable,
-    run,
-    show,
-    show_json,
-    show_table,
-)
+from slurmscope.terminal import asked_secret, bar, config_option, fail, load, named, run, show, show_json, show_table
+from slurmscope.words import printable
 
 listen_option = click.option(
     "--listen", metavar="HOST:PORT", help="Address to serve on, e.g. :9092 for all interfaces."
 )
-from_option = click.option(
-    "--from",
-    "recording",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Read this recording (`slurmscope capture`, probe.py) in place of a cluster.",
-)
-
-
-def _bundle(path: Path, status: int = 1) -> Bundle:
-    try:
-        return bundles.load(path)
-    except bundles.BundleError as error:
-        fail(str(error), status)
-
-
-def _watched(settings: Settings, recording: Path | None, *, from_zero: bool) -> list[Watched]:
-    """The clusters that the settings name, or the one of a recording, as of its own moment."""
-    if recording is None:
-        return clusters_of(settings, from_zero=from_zero)
-    found = _bundle(recording)
-    cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
-    source = recorded_source(found, settings.slurm.source)
-    return [assemble(cluster, settings, source, from_zero=from_zero, clock=lambda: found.time)]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -83,6 +60,9 @@ def main() -> None:
     slurmscope serve       go on looking, serve http://127.0.0.1:9092/metrics, and keep what happens
     slurmscope import      read the accounting of the last 90 days into what is kept
     slurmscope job 123     what is known of a job, and what it used
+    slurmscope report      a job, a user, an account or a cluster, also as HTML and PDF
+    slurmscope rules       the rules by which jobs are judged; who would have been told what
+    slurmscope why 123     why a job waits, what can be done, and when it may start
     slurmscope agent       on a compute node: what its jobs use
     slurmscope capture     write down all that a cluster answers, for a bug report
     slurmscope run         within a job: run a command, and tell what it uses
@@ -106,21 +86,29 @@ def serve_command(path: Path | None, listen: str | None, recording: Path | None)
     settings = load(path, serve__listen=listen).settings
     if recording is not None:
         # it is of a moment that is long over, and nobody else's business
+        _unused(settings, "a recording has no past, and so no portal")
         settings, url = _alone(settings), place.NONE
     else:
         url = place.prepared_url(settings.store)
     archive = None if url == place.NONE else Archive(url)
-    run(serve(settings, _watched(settings, recording, from_zero=True), archive=archive))
+    run(serve(settings, watched(settings, recording, from_zero=True), archive=archive))
+
+
+def _unused(settings: Settings, why: str) -> None:
+    if settings.portal != Portal():
+        click.echo(f"slurmscope: {why}: [portal] is not used", err=True)
 
 
 def _alone(settings: Settings) -> Settings:
-    """What is no cluster of theirs is not sent to the site's servers, nor asked of them."""
+    """What is no cluster of theirs is not sent to the site's servers or people, nor asked of them."""
     return msgspec.structs.replace(
         settings,
         elasticsearch=Elasticsearch(),
         cloudwatch=CloudWatch(),
         pushgateway=Pushgateway(),
         prometheus=Prometheus(),
+        mail=Mail(),
+        portal=Portal(),
     )
 
 
@@ -130,7 +118,7 @@ def _alone(settings: Settings) -> Settings:
 def demo(seed: int, listen: str | None) -> None:
     """Serve a simulated cluster: 200 nodes with GPUs, jobs that come and go, and 90 days of past.
 
-    Needs no Slurm and no root. The past is made at the first start, in some seconds, and kept in store.folder.
+    Needs no Slurm and no root. The past is made at the first start, in half a minute, and kept in store.folder.
     """
     # only here, so that nobody else pays for loading the simulation
     from slurmscope.demo import start as demo_start  # noqa: PLC0415
@@ -138,6 +126,7 @@ def demo(seed: int, listen: str | None) -> None:
     settings = load(None, serve__listen=listen).settings
     # one that is simulated, whatever clusters the settings name
     cluster = Cluster(msgspec.structs.replace(settings.slurm, cluster=""), settings.poll)
+    _unused(settings, "nobody signs in to a simulated cluster")
     settings = _alone(settings)
     with bar("making a cluster") as (progress, task):
         try:
@@ -146,43 +135,16 @@ def demo(seed: int, listen: str | None) -> None:
             )
         except StoreError as error:
             fail(str(error))
-    watched = assemble(cluster, settings, source, from_zero=True)
+    simulated = assemble(cluster, settings, source, from_zero=True)
     told = f"{{}}/  (Ctrl-C stops it; its past is {url})"
     run(
         serve(
             settings,
-            [watched],
+            [simulated],
             lambda url: click.echo(f"a simulated cluster is at {told.format(url)}"),
             archive=Archive(url),
         )
     )
-
-
-async def _look(clusters: Sequence[Watched], profile: str | None, openmetrics: bool) -> bytes:
-    """One poll of each, and a page of them all."""
-    # what fails is told at the end, once
-    logging.getLogger("slurmscope.poll").setLevel(logging.CRITICAL)
-    book = Book([one.pages for one in clusters])
-    try:
-        await asyncio.gather(*(one.poll.once() for one in clusters))
-    finally:
-        await asyncio.gather(*(one.source.close() for one in clusters))
-    return b"" if profile is None else b"".join(await book.body(profile, openmetrics=openmetrics, gzip=False))
-
-
-def _complain(clusters: Sequence[Watched]) -> None:
-    """Says what could not be read; gives up when that is everything."""
-    for one in clusters:
-        snapshot = one.poll.snapshot
-        errors: dict[str, list[str]] = {}
-        for part in PARTS:
-            if error := snapshot.part(part).error:
-                errors.setdefault(error, []).append(part)
-        whose = f"{snapshot.cluster}: " if len(clusters) > 1 else ""
-        for error, parts in errors.items():
-            click.echo(f"slurmscope: {whose}{', '.join(parts)}: {printable(error)}", err=True)
-    if all(one.poll.snapshot.part(part).value is None for one in clusters for part in PARTS):
-        fail("nothing could be read; `slurmscope doctor` says what to do")
 
 
 @main.command()
@@ -202,9 +164,9 @@ def metrics(path: Path | None, profile: str, openmetrics: bool, recording: Path 
     For a look, or for node_exporter's textfile collector. `--profile slurmscope` passes `promtool check metrics`.
     Exits with 1 when nothing could be read, and with 0 when something could: slurm_up and slurm_part_up say what.
     """
-    clusters = _watched(load(path).settings, recording, from_zero=False)
-    page = run(_look(clusters, profile, openmetrics))
-    _complain(clusters)
+    clusters = watched(load(path).settings, recording, from_zero=False)
+    page = run(look(clusters, profile, openmetrics))
+    complain(clusters)
     show(page)
 
 
@@ -216,9 +178,9 @@ def snapshot(path: Path | None, recording: Path | None) -> None:
 
     Base units throughout: seconds, bytes, counts; times are UTC epoch seconds; null is unknown.
     """
-    clusters = _watched(load(path).settings, recording, from_zero=False)
-    run(_look(clusters, None, False))
-    _complain(clusters)
+    clusters = watched(load(path).settings, recording, from_zero=False)
+    run(look(clusters, None, False))
+    complain(clusters)
     found = [one.poll.snapshot for one in clusters]
     show_json(found[0] if len(found) == 1 else found)
 
@@ -244,7 +206,7 @@ def capture(
     """
     settings = load(path).settings
     if recording is not None:
-        found = _bundle(recording)
+        found = bundle(recording)
     else:
         found = run(_captured(named(settings, cluster), ways.split(",") if ways else list(WAYS)))
     if anonymise:
@@ -309,7 +271,7 @@ def doctor(path: Path | None, recording: Path | None, as_json: bool) -> None:
     loaded = load(path)
     logging.getLogger("slurmscope").setLevel(logging.CRITICAL)  # all that is wrong is a finding
     if recording is not None:
-        findings = run(examination.examine_recording(_bundle(recording, 2)))
+        findings = run(examination.examine_recording(bundle(recording, 2)))
     else:
         with Console(stderr=True).status("asking"):
             findings = run(examination.examine(loaded))
@@ -348,7 +310,8 @@ def commands(as_json: bool) -> None:
     """Print every question that slurmscope asks, by which way, how often, and why it has that form.
 
     Nothing else is ever asked; `slurmscope doctor` besides runs each command with --version, and `slurmscope agent` may
-    ask which jobs have which SLUIDs (docs/agent.md).
+    ask which jobs have which SLUIDs (docs/agent.md). Nothing is changed, but where mail.cancel_zero_gpu is set scancel
+    is run (docs/mail.md).
     """
     if as_json:
         found = [
@@ -364,12 +327,12 @@ def commands(as_json: bool) -> None:
                 "parser": f"{one.parse.__module__}.{one.parse.__name__}",
                 "recording": one.recording,
             }
-            for one in COMMANDS
+            for one in (*COMMANDS, *JOB_COMMANDS)
         ]
         show_json(found)
         return
     lines = []
-    for one in COMMANDS:
+    for one in (*COMMANDS, *JOB_COMMANDS):
         lines.append(" ".join(one.argv))
         for label, text in (
             ("way", f"{one.way}, for {one.part}"),
@@ -387,10 +350,17 @@ def commands(as_json: bool) -> None:
 
 
 main.add_command(cli_agent.agent_command)
+main.add_command(cli_db.db_group)
 main.add_command(cli_job.job_command)
+main.add_command(cli_mail.mail_group)
+main.add_command(cli_mail.mailprog_command)
+main.add_command(cli_portal.portal_group)
+main.add_command(cli_report.report_group)
+main.add_command(cli_rules.rules_group)
 main.add_command(cli_store.import_command)
 main.add_command(cli_store.store_group)
 main.add_command(cli_trace.run_command)
+main.add_command(cli_why.why_command)
 
 
 @main.command("hash-password")
@@ -407,21 +377,5 @@ def hash_password(token: bool) -> None:
     \b
     slurmscope hash-password --token < /etc/slurmscope/token
     """
-    what = "token" if token else "password"
-    if sys.stdin is not None and sys.stdin.isatty():
-        secret = str(click.prompt(what.capitalize(), hide_input=True, confirmation_prompt=True))
-    else:
-        secret = _first_line(what)
+    secret = asked_secret("token" if token else "password")
     show(auth.hash_token(secret) if token else auth.hash_password(secret))
-
-
-def _first_line(what: str) -> str:
-    """Of standard input; it is in one of our files as well, whose last line may have no end."""
-    line = sys.stdin.buffer.readline() if sys.stdin is not None else b""
-    try:
-        secret = line.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        fail(f"{what}: expected text in UTF-8 on standard input", 2)
-    if not secret:
-        fail(f"{what}: expected a line on standard input, found none", 2)
-    return secret

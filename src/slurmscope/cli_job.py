@@ -7,26 +7,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
 
 import click
 import msgspec
 
 from slurmscope.cli_store import opened
 from slurmscope.course import AGENT, PROMETHEUS, TRACE
-from slurmscope.doctor.finding import amount
 from slurmscope.life import Life, document
+from slurmscope.reports.spark import bars_of
 from slurmscope.store.protocol import Lives, Store
 from slurmscope.summary import GpuSummary, Moment, NodeSummary, Summary, moments
-from slurmscope.terminal import config_option, fail, load, printable, show, show_json, show_table, size
+from slurmscope.terminal import config_option, fail, load, show, show_json, show_table
+from slurmscope.words import amount, moment, percent, printable, size, span
 
 _MOST = 200  # jobs that are looked at: an array may have more tasks
 _WHOLE = 3  # of which all is shown; of more there is a table
 _WIDTH = 60  # characters of a line over time
-_BARS = "▁▂▃▄▅▆▇█"
-_GAP = "·"
 _ID = re.compile(r"(\d{1,10})(?:_(\d{1,10}))?")
 _BY = {AGENT: "the agent", TRACE: "the job itself (slurmscope run)", PROMETHEUS: "the agent, as Prometheus has it"}
 _LEAST = 1.0  # seconds of a node in which something must have been measured for it to be told as an average
@@ -108,11 +105,11 @@ def _show(found: _Found, not_measured: str) -> None:
     rows = [
         ("job", f"{_number(life)} {life.name}, of {life.user} ({life.account}), on {life.cluster}"),
         ("state", life.state + (f", {life.reason}" if life.reason else "") + _exit(life)),
-        ("submitted", f"{_moment(life.submit_time)}, to {life.partition}, QOS {life.qos}"),
+        ("submitted", f"{moment(life.submit_time)}, to {life.partition}, QOS {life.qos}"),
     ]
     if life.started:
-        ended = f", ended {_moment(life.end_time)}" if life.ended else ""
-        rows.append(("started", f"{_moment(life.start_time)}{ended}: {_elapsed(life)}"))
+        ended = f", ended {moment(life.end_time)}" if life.ended else ""
+        rows.append(("started", f"{moment(life.start_time)}{ended}: {_elapsed(life)}"))
     rows.append(("asked for", _asked(life)))
     rows += _used(used) if used is not None else [("measured", not_measured)] if life.started else []
     rows += _over_time(found)
@@ -137,7 +134,7 @@ def _exit(life: Life) -> str:
 
 def _elapsed(life: Life) -> str:
     end = life.end_time if life.ended else int(time.time())
-    return _span(max(0, (end or 0) - (life.start_time or 0))) + ("" if life.ended else " so far")
+    return span(max(0, (end or 0) - (life.start_time or 0))) + ("" if life.ended else " so far")
 
 
 def _asked(life: Life) -> str:
@@ -148,7 +145,7 @@ def _asked(life: Life) -> str:
         f"GPUs: {gpus}" if gpus else "",
     ]
     nodes = amount(life.nodes, "node")
-    limit = f"for {_span(life.time_limit)} at most" if life.time_limit is not None else "without a limit on its time"
+    limit = f"for {span(life.time_limit)} at most" if life.time_limit is not None else "without a limit on its time"
     return ", ".join([*filter(None, parts), nodes + (f" ({life.node_list})" if life.node_list else ""), limit])
 
 
@@ -156,11 +153,11 @@ def _used(used: Summary) -> list[tuple[str, str]]:
     by = _BY.get(used.source, used.source)
     if used.seconds < _LEAST:
         return _seen(used, by)
-    share = _share(used.coverage) if used.coverage is not None else _span(used.seconds)
+    share = percent(used.coverage) if used.coverage is not None else span(used.seconds)
     rows = [("measured", f"{share} of its time, by {by}")]
     if used.cpu is not None:
         of = f", {_percent(used.cpu_share)} of what it could use" if used.cpu_share is not None else ""
-        total = f"; {_cpu_time(used.cpu_seconds)}" if used.cpu_seconds is not None else ""
+        total = f"; {_cpu_time(used.cpu_seconds)}{_in_kernel(used)}" if used.cpu_seconds is not None else ""
         rows.append(("CPU", f"{used.cpu.mean:,.1f} cores, at most {used.cpu.peak:,.1f}{of}{total}"))
     if used.memory is not None:
         of = f", {_percent(used.memory_share)} of its limit" if used.memory_share is not None else ""
@@ -202,6 +199,12 @@ def _cpu_time(seconds: float) -> str:
     return f"{seconds:,.1f} CPU seconds"
 
 
+def _in_kernel(used: Summary) -> str:
+    told = [(one.user_seconds or 0.0, one.system_seconds) for one in used.nodes if one.system_seconds is not None]
+    system, both = sum(one[1] for one in told), sum(sum(one) for one in told)
+    return f", {percent(system / both)} of it in the kernel" if both else ""
+
+
 def _moved(used: Summary) -> tuple[tuple[str, int | None], ...]:
     return ("read", used.read_bytes), ("written", used.written_bytes)
 
@@ -223,21 +226,11 @@ def _over_time(found: _Found) -> list[tuple[str, str]]:
     return rows
 
 
-def bars_of(values: Sequence[float | None], width: int) -> str:
-    """A line of so many characters at most, from 0 to the largest; what is unknown is a gap."""
-    width = min(width, len(values))
-    bins = [values[at * len(values) // width : (at + 1) * len(values) // width] for at in range(width)]
-    means = [fmean(told) if (told := [one for one in some if one is not None]) else None for some in bins]
-    most = max((one for one in means if one is not None), default=0.0)
-    last = len(_BARS) - 1
-    return "".join(_GAP if one is None else _BARS[round(one / most * last) if most else 0] for one in means)
-
-
 def _nodes(nodes: Sequence[NodeSummary]) -> list[tuple[str, ...]]:
     return [
         (
             printable(one.node),
-            _span(one.seconds),
+            span(one.seconds),
             f"{one.cpu_seconds / one.seconds:,.1f}" if one.cpu_seconds is not None and one.seconds else "",
             f"{one.cpu_peak:,.1f}" if one.cpu_peak is not None else "",
             *(size(value) if value is not None else "" for value in (one.memory_mean, one.memory_peak, one.limit)),
@@ -256,7 +249,7 @@ def _gpus(gpus: Sequence[GpuSummary]) -> list[tuple[str, ...]]:
             _percent(one.mean),
             _percent(one.peak),
             size(one.memory_peak) if one.memory_peak is not None else "",
-            _span(one.idle_seconds) if one.idle_seconds is not None else "",
+            span(one.idle_seconds) if one.idle_seconds is not None else "",
         )
         for one in gpus
     ]
@@ -271,33 +264,13 @@ def _show_many(found: Sequence[_Found]) -> None:
         life, used = one.life, one.summary
         ran = _elapsed(life) if life.started else ""
         shares = (used.coverage, used.cpu_share, used.memory_share) if used is not None else (None, None, None)
-        row = (_number(life), life.cluster, life.state, _moment(life.submit_time), ran, *map(_percent, shares))
+        row = (_number(life), life.cluster, life.state, moment(life.submit_time), ran, *map(_percent, shares))
         rows.append(tuple(map(printable, row)))
     show_table(("job", "cluster", "state", "submitted", "ran", "measured", "CPU", "memory"), rows)
     if len(found) == _MOST:
         show(f"the latest {_MOST} of them; one task is JOBID_TASK")
 
 
-# --- for people -------------------------------------------------------------------------------------------------------
-
-
-def _moment(when: int | None) -> str:
-    return "unknown" if when is None else datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}".replace("%", " %")
-
-
-def _share(share: float) -> str:
-    return "less than 1 %" if 0 < share < 0.01 else _percent(share)
-
-
-def _span(seconds: float) -> str:
-    whole = round(seconds)
-    days, hours, minutes = whole // 86400, whole % 86400 // 3600, whole % 3600 // 60
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+    """In a table, where what is unknown is left out."""
+    return "" if share is None else percent(share)

@@ -25,7 +25,8 @@ from slurmscope.store.accountant import DAY, Accountant
 from slurmscope.store.accountant import Progress as Read
 from slurmscope.store.copy import copy, differences
 from slurmscope.store.protocol import Store, StoreError
-from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table, size
+from slurmscope.terminal import bar, config_option, fail, load, named, run, show, show_json, show_table
+from slurmscope.words import size
 
 _RECENT = 3600
 _FIRST_SLURM = 1_000_000_000  # September 2001: no accounting is older

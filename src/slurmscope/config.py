@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from slurmscope import dotenv as dotenv_file
-from slurmscope import notation
+from slurmscope import notation, tables
 from slurmscope.checks import ADDRESS_WORDS, SINK_SECRETS, Found, WrongError, address, checked, sink_conflicts
-from slurmscope.fields import CLUSTERS, CLUSTERS_FIELD, FIELDS, OF_A_CLUSTER, SECTIONS, Field
+from slurmscope.fields import CLUSTERS, CLUSTERS_FIELD, FIELDS, OF_A_CLUSTER, SECTIONS, TABLE_FIELDS, TABLES, Field
 from slurmscope.settings import Cluster, Poll, Settings, Slurm
+from slurmscope.tables import Tables
 
 PLACES = (Path("slurmscope.toml"), Path("/etc/slurmscope/slurmscope.toml"))
 """Where the TOML file is looked for when none is named."""
@@ -81,7 +82,13 @@ def describe() -> list[Setting]:
         for key, field in FIELDS.items()
     ]
     clusters = Setting(f"{CLUSTERS}.NAME", "a section", "{}", (), CLUSTERS_FIELD.description)
-    return [*found, clusters]
+    return [*found, *(_described_table(name) for name in TABLES), clusters]
+
+
+def _described_table(name: str) -> Setting:
+    field = TABLE_FIELDS[name]
+    tables_of = isinstance(field.default, list)
+    return Setting(name, "tables" if tables_of else field.words, notation.toml(field.default), (), field.description)
 
 
 def rows(config: Config) -> list[tuple[str, str, str]]:
@@ -89,16 +96,23 @@ def rows(config: Config) -> list[tuple[str, str, str]]:
 
     Of a cluster's settings, those that are not as [slurm] and [poll] have them.
     """
-    settings = config.settings
-    found = [(key, _masked(field, _get(settings, key)), config.origins[key]) for key, field in FIELDS.items()]
+    return [(key, value, config.origins[key]) for key, value in shown(config.settings)]
+
+
+def shown(settings: Settings) -> list[tuple[str, str]]:
+    """The same without the origins, for whoever has only the settings."""
+    found = [(key, _masked(field, _get(settings, key))) for key, field in FIELDS.items()]
+    for name in TABLES:
+        if value := getattr(settings, name):
+            found.append((name, notation.toml(msgspec.to_builtins(value))))
     for name, cluster in settings.clusters.items():
         table = _table(name)
         own = [
-            (f"{table}.{short}", _masked(FIELDS[key], _get(cluster, key)), config.origins[f"{table}.{short}"])
+            (f"{table}.{short}", _masked(FIELDS[key], _get(cluster, key)))
             for short, key in OF_A_CLUSTER.items()
             if _get(cluster, key) != _get(settings, key)
         ]
-        found += own or [(table, "{}", config.origins[table])]
+        found += own or [(table, "{}")]
     return found
 
 
@@ -145,11 +159,12 @@ def load(
     if problems:
         raise ConfigError(problems)
 
-    origins = dict(base.origins)
+    origins = dict(base.origins) | dict.fromkeys((name for name in TABLES if getattr(file.tables, name)), file.place)
     for name, scope in clusters.items():
         origins[_table(name)] = file.place
         origins |= {scope.name(key): scope.origins[key] for key in scope.own}
     sections: dict[str, Any] = {section: struct(**base.section(section)) for section, struct in SECTIONS.items()}
+    sections |= msgspec.structs.asdict(file.tables)
     sections[CLUSTERS] = {
         name: Cluster(
             Slurm(**scope.section("slurm") | {"cluster": name}),
@@ -275,6 +290,7 @@ class _File(msgspec.Struct):
     found: dict[str, Found] = {}
     clusters: dict[str, dict[str, Found]] = {}
     """What each cluster's section sets, by the setting that it stands for there."""
+    tables: Tables = msgspec.field(default_factory=Tables)
 
 
 def _read(path: Path, problems: list[str]) -> str | None:
@@ -330,8 +346,10 @@ def _parse_toml(text: str, place: str, problems: list[str]) -> _File:
         return _File(place)
     file = _File(place)
     for section, table in document.items():
-        if section not in (*SECTIONS, CLUSTERS):
-            near = _nearest(section, (*SECTIONS, CLUSTERS) if isinstance(table, dict) else FIELDS)
+        if section in TABLES:
+            tables.parse(section, table, place, file.tables, problems)
+        elif section not in (*SECTIONS, CLUSTERS):
+            near = _nearest(section, (*SECTIONS, *TABLES, CLUSTERS) if isinstance(table, dict | list) else FIELDS)
             problems.append(f"{place}: {notation.name(section)}: unknown setting{near}")
         elif not isinstance(table, dict):
             written = section if section in SECTIONS else f"{section}.NAME"

@@ -21,15 +21,30 @@ class Connection(HttpToolsProtocol):
     """
 
     _waiting: asyncio.TimerHandle | None = None
+    _idle_since: float | None = None  # nothing is asked; None while something is answered
     _header_bytes = 0
     _in_body = False  # how long a body may be is for whoever reads it to say
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MOST:
+        if len(self.connections) > MOST and not self._make_room():
             transport.close()
         else:
+            self._idle_since = self.loop.time()
             self._wait(PATIENCE)
+
+    def _make_room(self) -> bool:
+        """Hangs up on who has asked nothing for the longest time: a browser keeps several, and asks by few of them."""
+        idle = [(one._idle_since, one) for one in self._others() if one._idle_since is not None]
+        if not idle:
+            return False
+        _, longest = min(idle, key=lambda pair: pair[0])
+        longest._idle_since = None  # it is still counted, until its end has been told to it
+        longest.transport.close()
+        return True
+
+    def _others(self) -> list[Connection]:
+        return [one for one in self.connections if isinstance(one, Connection)]
 
     def data_received(self, data: bytes) -> None:
         if self._in_body:
@@ -49,6 +64,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._wait_no_more()
+        self._idle_since = None
         self._in_body = True
         self._wait(BODY_PATIENCE)
         super().on_headers_complete()
@@ -57,6 +73,11 @@ class Connection(HttpToolsProtocol):
         self._in_body = False
         self._wait_no_more()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if not self.pipeline:
+            self._idle_since = self.loop.time()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()

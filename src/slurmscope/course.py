@@ -12,22 +12,21 @@ Amounts are whole numbers: milliseconds of cores, nodes and GPUs, MiB-seconds, b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
 
+from slurmscope.buckets import MOST_IN_LANE, STEP, Lane, lane_of, spread
 from slurmscope.measure import GpuUse, Measure
 from slurmscope.spans import Piece, joined, missing
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
-STEP = 15
-"""Seconds of a bucket, at first."""
 MOST = 360
 """Buckets of a course."""
+MOST_LANES = 32
+"""Nodes of a job of which it is kept how busy each was over time: those that told first."""
 AGENT, TRACE, PROMETHEUS = "agent", "trace", "prometheus"
 
 # Of each of these a bucket has one number. A `…_covered` is the time in which the amount was measured.
@@ -77,6 +76,12 @@ class Sample(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     scratch: bool | None = None
     programs: tuple[tuple[str, int], ...] = ()  # names, and the most threads of one
     gpus: tuple[GpuUse, ...] | None = None
+    user_seconds: float | None = None
+    system_seconds: float | None = None
+    core_seconds: dict[int, float] | None = None  # by core
+    swap: int | None = None
+    reads: int | None = None  # calls
+    writes: int | None = None
 
 
 class GpuSum(msgspec.Struct):
@@ -119,6 +124,13 @@ class NodeSum(msgspec.Struct):
     threads_peak: int | None = None
     open_files_peak: int | None = None
     gpus: dict[str, GpuSum] = {}
+    user: int | None = None  # ms of cores, as `cpu`
+    system: int | None = None
+    cores: dict[int, int] | None = None  # ms, by core
+    swap_peak: int | None = None
+    reads: int | None = None  # calls
+    writes: int | None = None
+    lane: Lane | None = None  # where a job has one node only, that of the course
 
 
 class Course(msgspec.Struct, kw_only=True):
@@ -175,10 +187,26 @@ def between(before: Measure | None, now: Measure, node: str, start: float, end: 
         scratch=now.scratch,
         programs=tuple((one.name, one.most_threads) for one in now.programs),
         gpus=now.gpus,
+        user_seconds=_grown(since.user_seconds, now.user_seconds),
+        system_seconds=_grown(since.system_seconds, now.system_seconds),
+        core_seconds=_grown_by_core(since.core_seconds, now.core_seconds),
+        swap=now.swap,
+        reads=_whole(_grown(since.reads, now.reads)),
+        writes=_whole(_grown(since.writes, now.writes)),
     )
 
 
-_ZERO = Measure(job=0, cpu_seconds=0.0, read_bytes=0, written_bytes=0)
+_ZERO = Measure(
+    job=0,
+    cpu_seconds=0.0,
+    user_seconds=0.0,
+    system_seconds=0.0,
+    core_seconds={},
+    read_bytes=0,
+    written_bytes=0,
+    reads=0,
+    writes=0,
+)
 
 
 def in_use(measure: Measure) -> int | None:
@@ -193,6 +221,12 @@ def _grown(before: float | None, now: float | None) -> float | None:
         return None
     # a counter that fell began anew: what it says now came since
     return now - before if now >= before else now
+
+
+def _grown_by_core(before: dict[int, float] | None, now: dict[int, float] | None) -> dict[int, float] | None:
+    if before is None or now is None:
+        return None
+    return {core: _grown(before.get(core, 0.0), used) or 0.0 for core, used in now.items()}
 
 
 def _whole(value: float | None) -> int | None:
@@ -216,18 +250,13 @@ def add(course: Course | None, sample: Sample) -> Course:
         return course  # without the node: those of a course are nodes of which something is known
     if sample.source != TRACE or known is None:
         node.source = sample.source
+    if known is None:
+        _open_lane(course, node, sample)
     course.nodes[sample.node] = node
     seconds, share = sample.end - start, (sample.end - start) / (sample.end - sample.start)
     _remember(node, sample)
     node.until = max(node.until, sample.end)
-    _spread(course, start, sample.end, _used(sample, seconds, share))
-    covered = 0.0
-    for fresh in missing(node.spans, start, sample.end):
-        covered += fresh[1] - fresh[0]
-        _spread(course, *fresh, _covered(sample, fresh[1] - fresh[0]))
-        for alone in missing(course.spans, *fresh):
-            _spread(course, *alone, {"wall": (alone[1] - alone[0]) * 1000})
-        course.spans = joined(course.spans, fresh)
+    covered = _spread(course, node, sample, start)
     node.spans = joined(node.spans, (start, sample.end))
     _sum_node(node, sample, seconds, covered, share)
     _sum_gpus(node, sample, covered)
@@ -237,6 +266,34 @@ def add(course: Course | None, sample: Sample) -> Course:
     if sample.scratch is not None:
         course.scratch = bool(course.scratch) or sample.scratch
     return course
+
+
+def _spread(course: Course, node: NodeSum, sample: Sample, start: float) -> float:
+    """Puts what is new of a sample into the buckets; the seconds of which nobody has told before."""
+    end, covered = sample.end, 0.0
+    used = _used(sample, end - start, (end - start) / (end - sample.start))
+    spread(course, start, end, used, MOST)
+    if node.lane is not None:
+        spread(node.lane, start, end, {"cpu": used.get("cpu", 0.0)}, MOST_IN_LANE)
+    for fresh in missing(node.spans, start, end):
+        seconds = fresh[1] - fresh[0]
+        covered += seconds
+        spread(course, *fresh, _covered(sample, seconds), MOST)
+        if node.lane is not None:
+            spread(node.lane, *fresh, {"covered": seconds * 1000}, MOST_IN_LANE)
+        for alone in missing(course.spans, *fresh):
+            spread(course, *alone, {"wall": (alone[1] - alone[0]) * 1000}, MOST)
+        course.spans = joined(course.spans, fresh)
+    return covered
+
+
+def _open_lane(course: Course, node: NodeSum, sample: Sample) -> None:
+    """For a node that joins others. What the first of them did so far is all that there is of the course."""
+    if len(course.nodes) == 1:
+        alone = next(iter(course.nodes.values()))
+        alone.lane = alone.lane or lane_of(course)
+    if 0 < len(course.nodes) < MOST_LANES:
+        node.lane = Lane.at(sample.start)
 
 
 def _remember(node: NodeSum, sample: Sample) -> None:
@@ -281,14 +338,21 @@ def _sum_node(node: NodeSum, sample: Sample, seconds: float, covered: float, sha
     if sample.cpu_seconds is not None:
         node.cpu = (node.cpu or 0) + round(sample.cpu_seconds * share * 1000)
         node.cpu_peak = _most(node.cpu_peak, cores)
+    node.user = _added(node.user, sample.user_seconds, share * 1000)
+    node.system = _added(node.system, sample.system_seconds, share * 1000)
+    if sample.core_seconds is not None:
+        node.cores = {} if node.cores is None else node.cores
+        for core, used in sample.core_seconds.items():
+            node.cores[core] = node.cores.get(core, 0) + round(used * share * 1000)
     if sample.memory is not None:
         node.memory = (node.memory or 0) + round(sample.memory / MIB * seconds)
         node.memory_peak = _most(node.memory_peak, memory)
-    if sample.read_bytes is not None:
-        node.read = (node.read or 0) + round(sample.read_bytes * share)
-    if sample.written_bytes is not None:
-        node.written = (node.written or 0) + round(sample.written_bytes * share)
+    node.read = _added(node.read, sample.read_bytes, share)
+    node.written = _added(node.written, sample.written_bytes, share)
+    node.reads = _added(node.reads, sample.reads, share)
+    node.writes = _added(node.writes, sample.writes, share)
     node.peak = _most(node.peak, sample.peak)
+    node.swap_peak = _most(node.swap_peak, sample.swap)
     node.processes_peak = _most(node.processes_peak, sample.processes)
     node.threads_peak = _most(node.threads_peak, None if sample.threads is None else threads)
     node.open_files_peak = _most(node.open_files_peak, sample.open_files)
@@ -321,6 +385,10 @@ def _sum_gpus(node: NodeSum, sample: Sample, covered: float) -> None:
             found.idle = (found.idle or 0) + (0 if gpu.processes else round(covered * 1000))
 
 
+def _added(before: int | None, amount: float | None, of: float) -> int | None:
+    return before if amount is None else (before or 0) + round(amount * of)
+
+
 def _told(new: T | None, old: T | None) -> T | None:
     return old if new is None else new
 
@@ -328,49 +396,3 @@ def _told(new: T | None, old: T | None) -> T | None:
 def _most(one: N | None, other: N | None) -> N | None:
     told = [value for value in (one, other) if value is not None]
     return max(told) if told else None
-
-
-def _spread(course: Course, start: float, end: float, amounts: dict[str, float]) -> None:
-    """Into the buckets, each its share; rounded so that nothing is lost or gained."""
-    _reach(course, start, end)
-    edges = [start, *_edges(course, start, end), end]
-    first = int(start - course.start) // course.step
-    for name, amount in amounts.items():
-        column = course.amounts[name]
-        given = 0
-        for at, (_, until) in enumerate(pairwise(edges)):
-            total = round(amount * ((until - start) / (end - start)))  # the last is all of it, exactly
-            column[first + at] += total - given
-            given = total
-
-
-def _edges(course: Course, start: float, end: float) -> Iterable[int]:
-    edge = course.start + (int(start - course.start) // course.step + 1) * course.step
-    return range(edge, int(end) + (end > int(end)), course.step)
-
-
-def _reach(course: Course, start: float, end: float) -> None:
-    """Makes buckets for a time, of a longer step if there would be too many."""
-    while True:
-        first = min(course.start, int(start) // course.step * course.step)
-        last = max(course.end, int(-(-end // course.step)) * course.step)
-        if (last - first) // course.step <= MOST:
-            break
-        _coarsen(course)
-    before = (course.start - first) // course.step
-    after = (last - course.end) // course.step
-    course.start = first
-    for name in AMOUNTS:
-        course.amounts[name] = [0] * before + course.amounts[name] + [0] * after
-
-
-def _coarsen(course: Course) -> None:
-    step = course.step * 2
-    start = course.start // step * step
-    before = [0] if start < course.start else []
-    for name, column in course.amounts.items():
-        padded = before + column
-        if len(padded) % 2:
-            padded.append(0)
-        course.amounts[name] = [one + other for one, other in zip(padded[::2], padded[1::2], strict=True)]
-    course.step, course.start = step, start

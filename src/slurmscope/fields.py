@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""The settings as settings.py declares them, by dotted key."""
+"""The settings as settings/ declares them, by dotted key."""
 
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -11,6 +11,8 @@ from slurmscope.settings import Cluster, Settings
 
 CLUSTERS = "clusters"
 """The one section that holds sections: any number, by the names of the clusters."""
+TABLES = ("rules", "allocations", "constants")
+"""What tables.py reads."""
 
 
 class Field(NamedTuple):
@@ -43,7 +45,7 @@ def _words(type_: types.Type, hint: Any) -> str:
         case types.ListType():
             return "a list of text"
         case types.DictType():
-            return "a table of text"
+            return "a table of numbers" if isinstance(type_.value_type, types.FloatType) else "a table of text"
         case _:
             return "text"
 
@@ -63,14 +65,16 @@ def _field(hint: Any, default: object) -> Field:
 
 
 SECTIONS: dict[str, type[msgspec.Struct]] = {
-    field.name: field.type for field in msgspec.structs.fields(Settings) if field.name != CLUSTERS
+    field.name: field.type for field in msgspec.structs.fields(Settings) if field.name not in (CLUSTERS, *TABLES)
 }
 FIELDS = {
     f"{section}.{name}": _field(hint, getattr(struct(), name))
     for section, struct in SECTIONS.items()
     for name, hint in get_type_hints(struct, include_extras=True).items()
 }
-CLUSTERS_FIELD = _field(get_type_hints(Settings, include_extras=True)[CLUSTERS], {})
+_HINTS = get_type_hints(Settings, include_extras=True)
+CLUSTERS_FIELD = _field(_HINTS[CLUSTERS], {})
+TABLE_FIELDS = {name: _field(_HINTS[name], getattr(Settings(), name)) for name in TABLES}
 
 OF_A_CLUSTER = {
     key.partition(".")[2]: key

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from html import escape
 
 from slurmscope import __version__
@@ -21,22 +22,32 @@ _PROFILES = {
 }
 
 
-_MEASURED = {"jobs": "what jobs use, as agents on their nodes measured it"}
+_OTHERS = {
+    "/metrics/jobs": "what jobs use, as agents on their nodes measured it",
+    "/metrics/constants": "what the site has set: allocations, weights, numbers of its own",
+    "/constants": "the same as JSON",
+}
 
 
-def home(issue: Issue, *, measured: bool = False) -> str:
+def served(*others: Collection[str]) -> dict[str, str]:
+    """Pages of metrics, and what each has; of `others` those that are served, besides those of every cluster."""
+    pages = {f"/metrics/{name}": told for name, told in _PROFILES.items()}
+    return pages | {path: told for path, told in _OTHERS.items() if any(path in some for some in others)}
+
+
+def home(issue: Issue, *others: Collection[str]) -> str:
     editions = issue.editions
-    pages = _PROFILES | _MEASURED if measured else _PROFILES
-    links = "".join(f'<li><a href="metrics/{name}">/metrics/{name}</a> {told}' for name, told in pages.items())
-    served = _SERVED.format(links=links)
+    pages = served(*others)
+    links = "".join(f'<li><a href="{path[1:]}">{path}</a> {told}' for path, told in pages.items())
+    listed = _SERVED.format(links=links)
     if len(editions) == 1:
         title = _name(editions[0])
-        content = f"<h1>{title}</h1>{_state(editions[0])}{served}<h2>What is read</h2>{_read(editions[0])}"
+        content = f"<h1>{title}</h1>{_state(editions[0])}{listed}<h2>What is read</h2>{_read(editions[0])}"
     else:
         title = f"{len(editions)} clusters"
         index = "".join(_entry(edition, at, at in issue.left_out) for at, edition in enumerate(editions))
         sections = "".join(_section(edition, at, at in issue.left_out) for at, edition in enumerate(editions))
-        content = f"<h1>{title}</h1><table class=index>{index}</table>{served}{sections}"
+        content = f"<h1>{title}</h1><table class=index>{index}</table>{listed}{sections}"
     return _PAGE.format(title=title, content=content, version=__version__)
 
 

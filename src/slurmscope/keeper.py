@@ -58,7 +58,7 @@ class Archive:
     def __init__(self, url: str, clock: Callable[[], float] = time.time, *, quiet: bool = False) -> None:
         self.tally = Tally()
         self.error: str | None = None
-        self._url = url
+        self.url = url
         self._clock = clock
         self._quiet = quiet  # whoever calls says what is wrong
         self._thread = ThreadPoolExecutor(1, "store")
@@ -97,7 +97,7 @@ class Archive:
 
     def _work(self, work: Callable[[Store], T]) -> T:
         if self._store is None:
-            self._store = place.open_store(self._url)
+            self._store = place.open_store(self.url)
         return work(self._store)
 
     async def close(self) -> None:

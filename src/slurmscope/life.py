@@ -14,13 +14,15 @@ Structs are written as arrays, which is what a million of them are kept as; `doc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from slurmscope.model import JOB_BASE_STATES, PENDING, RUNNING, SUSPENDED, WAITING_STATES, Job
+from slurmscope.model import HOLDING_STATES, JOB_BASE_STATES, PENDING, RUNNING, SUSPENDED, WAITING_STATES, Job
 
 ENDED_STATES = frozenset(JOB_BASE_STATES) - {PENDING, RUNNING, SUSPENDED}
 # … and how else slurmdbd closes a record: the job goes on in another one.
@@ -83,6 +85,8 @@ class Accounted(msgspec.Struct, frozen=True, gc=False):
     energy: int | None
     derived_exit_code: str | None
     cancelled_by: str | None  # a user's number or name
+    submit_line: str | None = None
+    work_dir: str | None = None
 
 
 class Life(Job, frozen=True, gc=False, array_like=True, kw_only=True):
@@ -95,12 +99,17 @@ class Life(Job, frozen=True, gc=False, array_like=True, kw_only=True):
     suspended_seconds: int | None = None
     cpu_seconds: float | None = None
     max_rss: int | None = None
-    memory_used: int | None = None
+    memory_used: int | None = None  # of steps that ran at the same time, together
     energy: int | None = None
     derived_exit_code: str | None = None
     cancelled_by: str | None = None
     transitions: tuple[Transition, ...] = ()
     steps: tuple[Step, ...] = ()
+    # Of one that has ended: the share of the time of its GPUs that they were in use, as far as that was measured.
+    gpu_share: float | None = None
+    guess: tuple[int, int] | None = None  # when slurmctld first told when it might start, and that start
+    submit_line: str | None = None  # the command that it was submitted by, as far as the accounting keeps it
+    work_dir: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -108,8 +117,21 @@ class Life(Job, frozen=True, gc=False, array_like=True, kw_only=True):
 
     @property
     def started(self) -> bool:
-        """It has, or had, an allocation."""
-        return _holds(self) or (self.ended and _held(self))
+        """It has, or had, an allocation. (In one go: it is asked of thousands for one page.)"""
+        if self.start_time is None:
+            return False
+        return self.state in HOLDING_STATES or (bool(self.node_list) and self.ended)
+
+    @property
+    def eligible(self) -> int | None:
+        """Since when it could start, as far as that was its own matter; None: nothing is known of it."""
+        return max(self.eligible_time or 0, self.submit_time or 0) or None
+
+    def waited(self, now: int) -> int | None:
+        """Seconds, up to now of one that still waits; one that ended and never started has none."""
+        until = self.start_time if self.started else None if self.ended else now
+        since = self.eligible
+        return None if until is None or since is None else max(0, until - since)
 
     @property
     def document_id(self) -> str:
@@ -138,12 +160,15 @@ def seen(life: Life | None, cluster: str, job: Job, at: int) -> Life:
         return life  # a poll that is older than what is known
     news = _news(life, cluster, job, _MAY_VANISH | _MAY_BE_TAKEN_BACK)
     news["gone_time"] = None
+    if job.waiting and job.start_time is not None and job.start_time > at and news.get("guess") is None:
+        news["guess"] = at, job.start_time
     over = job.state in ENDED_STATES
     if over:
         news["reason"] = _ending(job.reason)
     line = list(life.transitions) if life is not None else []
     if life is not None and life.state == VANISHED:
         del line[-1]
+        news["gpu_share"] = None
     _begin(line, job, over=over)
     last = line[-1] if line else None
     if last is None or job.state != last.state or (job.waiting and job.reason not in (None, last.reason)):
@@ -181,6 +206,14 @@ def given_up(life: Life, at: int) -> Life:
     if life.holding and life.start_time is not None and life.time_limit is not None:
         end = min(end, life.start_time + life.time_limit)
     return _closed(life, VANISHED, end, at)
+
+
+def measured(life: Life, gpu_share: float, at: int) -> Life:
+    """A life after it was measured how much its GPUs were in use: that counts once it has ended."""
+    gpu_share = min(1.0, gpu_share)  # a driver's may be a little more than all of it
+    if not life.ended or not life.gpus or life.gpu_share == gpu_share:
+        return life
+    return replace(life, gpu_share=gpu_share, changed_time=at)
 
 
 def _closed(life: Life, state: str, end: int, at: int) -> Life:
@@ -250,21 +283,34 @@ def _settle(news: dict[str, Any], job: Job) -> None:
     news["counted_time"] = news["end_time"] if _held(job) else None
 
 
+_AS_TOLD = (
+    *("suspended_seconds", "cpu_seconds", "energy", "derived_exit_code", "cancelled_by"),
+    *("submit_line", "work_dir"),
+)
+
+
 def _figures(news: dict[str, Any], accounted: Accounted) -> None:
     """What was measured. What is not told this time stays as it was."""
-    for name in ("suspended_seconds", "cpu_seconds", "energy", "derived_exit_code", "cancelled_by"):
+    for name in _AS_TOLD:
         if (value := getattr(accounted, name)) is not None:
             news[name] = value
-    max_rss = memory_used = -1
-    for step in accounted.steps:
-        if step.max_rss is not None and step.max_rss > max_rss:
-            max_rss = step.max_rss
-        if step.memory_used is not None and step.memory_used > memory_used:
-            memory_used = step.memory_used
-    if max_rss >= 0:
-        news["max_rss"] = max_rss
-    if memory_used >= 0:
+    if sizes := [step.max_rss for step in accounted.steps if step.max_rss is not None]:
+        news["max_rss"] = max(sizes)
+    if (memory_used := _together(accounted.steps)) is not None:
         news["memory_used"] = memory_used
+
+
+def _together(steps: Iterable[Step]) -> int | None:
+    """The largest sum of what steps used that ran at the same time. One whose times nobody told may have run at any."""
+    told = [step for step in steps if step.memory_used is not None]
+    changes: list[tuple[float, int, int]] = []
+    for step in told:
+        start = -math.inf if step.start_time is None else step.start_time
+        end = math.inf if step.end_time is None else max(start, step.end_time)
+        size = step.memory_used or 0
+        # within a second: what ended gives way to what begins, and what began and ended then was there
+        changes += [(start, 1, size), (end, 0 if end > start else 2, -size)]
+    return max(accumulate(size for _, _, size in sorted(changes))) if told else None
 
 
 # --- the parts ------------------------------------------------------------------------------------------------------
@@ -380,6 +426,8 @@ def of_document(found: Mapping[str, Any]) -> Life:
     fields = {name: found[name] for name in Life.__struct_fields__ if name in found}
     fields["transitions"] = tuple(_of(Transition, one) for one in found.get("transitions", ()))
     fields["steps"] = tuple(_of(Step, one) for one in found.get("steps", ()))
+    if fields.get("guess") is not None:
+        fields["guess"] = tuple(fields["guess"])
     return Life(**fields)
 
 

@@ -9,18 +9,21 @@ import os
 import resource
 import socket
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
 from slurmscope.checks import address
 from slurmscope.connection import Connection
+from slurmscope.hosts import Hosts
 from slurmscope.settings import Serve
 
 STOP_SECONDS = 5
 _BACKLOG = 128
-_LOOPBACK = ("127.", "::1", "localhost")
+_LOOPBACK = ("localhost", "localhost4", "localhost6", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
 
 
 class ServeError(Exception):
@@ -36,6 +39,13 @@ class WrongSetting(ServeError):
 
 
 class Server(uvicorn.Server):
+    before_end: Callable[[], None] = staticmethod(lambda: None)
+    """Ends answers that would not end by themselves."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.before_end()
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Signals are ours: uvicorn would raise them anew before the poll and its commands have ended."""
@@ -74,6 +84,7 @@ def server(serve: Serve, app: Any) -> Server:
         log_config=None,
         log_level="error",  # else any client could fill the log with warnings of its bad requests
         access_log=False,
+        proxy_headers=False,  # whose word is taken for where somebody comes from, the settings say
         server_header=False,
         timeout_keep_alive=75,  # Prometheus keeps its connection from scrape to scrape
         timeout_graceful_shutdown=STOP_SECONDS,
@@ -96,20 +107,36 @@ def raise_file_limit() -> None:
 
 
 def url(serve: Serve, sock: socket.socket) -> str:
-    host, _ = _address(serve)
-    name = f"[{host}]" if ":" in host else host or socket.gethostname()
+    name = host(serve)
+    name = f"[{name}]" if ":" in name else name or socket.gethostname()
     return f"http{'s' if serve.tls_cert else ''}://{name}:{sock.getsockname()[1]}"
 
 
 def is_open(serve: Serve) -> bool:
     """Whether whoever reaches this host may read: neither on loopback alone, nor closed."""
-    host, _ = _address(serve)
-    return not host.startswith(_LOOPBACK) and not serve.users and not serve.tokens
+    return not is_local(serve) and not serve.users and not serve.tokens
 
 
 def is_local(serve: Serve) -> bool:
-    host, _ = _address(serve)
-    return host.startswith(_LOOPBACK)
+    name = host(serve)
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name.lower() in _LOOPBACK
+
+
+def host(serve: Serve) -> str:
+    """The name or address on which it listens; empty for all."""
+    return _address(serve)[0]
+
+
+def hosts(serve: Serve, url: str = "") -> Hosts | None:
+    """The names by which it may be asked; `url` is the address that people are told. None: by whatever name, for others
+    are to come."""
+    if not is_local(serve):
+        return None
+    own = socket.gethostname()
+    return Hosts(host(serve), own, own.partition(".")[0], *serve.names, urlsplit(url).hostname or "")
 
 
 def _address(serve: Serve) -> tuple[str, int]:

@@ -208,6 +208,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     usable: bool = False  # a job could start here now, if there were room
     cpus_idle: int = 0
     memory_idle: int = 0  # memory that a job could still get, which is not what the kernel calls free
+    threads_per_core: int | None = None  # of its CPUs; 1 where Slurm counts cores, whatever threads these have
 
     def __post_init__(self) -> None:
         usable = self.state in _USABLE_BASES and self.flags.isdisjoint(_UNUSABLE_FLAGS)
@@ -392,6 +393,13 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
         return f"{counted}-seconds" if self.tres else "seconds"
 
 
+class Coordinator(msgspec.Struct, frozen=True, gc=False):
+    """Somebody who may see and manage an account, as Slurm's accounting has it; of its parent's too."""
+
+    account: str
+    user: str
+
+
 class Controller(msgspec.Struct, frozen=True, gc=False):
     host: str
     role: str  # primary, backup, backup1, …
@@ -463,6 +471,7 @@ class Snapshot(msgspec.Struct):
     shares: Part[tuple[Share, ...]] = msgspec.field(default_factory=Part)
     limits: Part[tuple[Limit, ...]] = msgspec.field(default_factory=Part)
     accounting: Part[Accounting] = msgspec.field(default_factory=Part)
+    coordinators: Part[tuple[Coordinator, ...]] = msgspec.field(default_factory=Part)
 
     def part(self, name: str) -> Part[Any]:
         found: Part[Any] = getattr(self, name)

@@ -35,8 +35,9 @@ FAST_PARTS = tuple(part for part in PARTS if EVERY[part] == FAST)
 _PING = "controllers"
 # What shows that slurmctld answers. Not the ping: while a primary's host is gone, it may take longer than it may.
 _ANSWERS = tuple(part for part in FAST_PARTS if part != _PING)
+_OF_SLURMDBD = ("accounting", "coordinators")
 # What somebody else than slurmctld may keep waiting.
-_APART = (_PING, "accounting")
+_APART = (_PING, *_OF_SLURMDBD)
 _REST = 4
 _LONGEST_REST = 300.0
 _HOUR = 3600.0
@@ -116,9 +117,9 @@ class Poll:
                 log.warning("the cluster does not answer", extra=fields(cluster=self.snapshot.cluster, error=why))
 
     def _has(self, part: str) -> bool:
-        """Whether the cluster has such a thing at all; without slurmdbd there are no statistics of it."""
+        """Whether the cluster has such a thing at all; without slurmdbd there is nothing to ask it."""
         config = self.snapshot.config.value
-        return part != "accounting" or config is None or config.settings.get(ACCOUNTING_TYPE, DBD) == DBD
+        return part not in _OF_SLURMDBD or config is None or config.settings.get(ACCOUNTING_TYPE, DBD) == DBD
 
     def _answering(self) -> bool:
         controllers = self.snapshot.controllers

@@ -10,13 +10,15 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from slurmscope import listening, logs
+from slurmscope import constants, home, listening, logs
 from slurmscope.auth import Guard
 from slurmscope.keeper import Archive
+from slurmscope.life import Life
 from slurmscope.listening import WrongSetting
 from slurmscope.logs import fields
 from slurmscope.measured.service import Measuring
@@ -25,13 +27,18 @@ from slurmscope.metrics.pages import Pages
 from slurmscope.model import Snapshot
 from slurmscope.notify import Notifier, watchdog_interval
 from slurmscope.poll import Poll
-from slurmscope.server import App, Receiver
-from slurmscope.settings import Cluster, Settings
+from slurmscope.server import Answer, App, Receiver
+from slurmscope.settings import Cluster, Mail, Settings
 from slurmscope.slurm.clusters import source_of
 from slurmscope.slurm.source import Source
+from slurmscope.store.protocol import StoreError
 from slurmscope.trace.endpoint import TraceEndpoint
 from slurmscope.trace.traces import Traces
 from slurmscope.upkeep import Upkeep, UpkeepError
+
+if TYPE_CHECKING:
+    from slurmscope.mail.service import Mailing
+    from slurmscope.web.portal import Portal
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +102,11 @@ def receivers_of(settings: Settings, clusters: Sequence[Watched], book: Book) ->
     return found
 
 
+def _fixed(settings: Settings) -> dict[str, Answer]:
+    """What is answered the same to everybody, as long as this runs."""
+    return {constants.PATH: Answer(200, constants.document(settings), "application/json")}
+
+
 async def _watch(notifier: Notifier, interval: float) -> None:
     while True:
         notifier.watchdog()
@@ -116,23 +128,26 @@ async def serve(
     measuring = Measuring(settings, lambda: [one.pages.snapshot for one in clusters], archive)
     receivers = receivers_of(settings, clusters, book) | measuring.receivers
     measuring.hear(book.requests.traces)
-    server = listening.server(settings.serve, App(book, guard, receivers, measuring.pages))
+    pages = measuring.pages | {constants.METRICS_PATH: constants.ConstantsPage(settings)}
+    mailing = _mailing(settings)
+    doors = {} if mailing is None else mailing.prefixes
+    fixed = _fixed(settings)
+    portal = None if archive is None else _portal(settings, archive, clusters, book, home.served(pages, fixed))
+    hosts = listening.hosts(settings.serve, settings.mail.url)
+    server = listening.server(settings.serve, App(book, guard, receivers, pages, fixed, doors, portal, hosts))
+    if portal is not None:
+        server.before_end = portal.events.close
     sockets = listening.listen(settings.serve, "serve.listen")
     try:
-        upkeep = await Upkeep.of(settings, clusters, book, archive, measuring)
+        upkeep = await Upkeep.of(settings, clusters, book, archive, measuring, mailing)
     except UpkeepError as error:
         for sock in sockets:
             sock.close()
         raise WrongSetting(str(error)) from error
     url = listening.url(settings.serve, sockets[0])
     _warn_if_open(settings)
-    # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
-    # scrape that needs several would be late.
-    sys.setswitchinterval(0.0002)
-    listening.raise_file_limit()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
+    _make_room()
+    _stop_on_signals(server)
     notifier = Notifier()
     # each cluster at its own pace: one that hangs keeps no other waiting
     tasks = [asyncio.create_task(one.run(alone=len(clusters) == 1)) for one in clusters]
@@ -149,15 +164,78 @@ async def serve(
         await server.serve(sockets=sockets)
     finally:
         notifier.stopping()
-        for task in tasks:
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
+        results = await _ended(tasks)
         await upkeep.close()
+        if portal is not None:
+            portal.close()
         await asyncio.gather(*(one.source.close() for one in clusters), return_exceptions=True)
         log.info("stopped")
     for result in results:
-        if isinstance(result, Exception):
-            raise result
+        raise result
+
+
+def _make_room() -> None:
+    # A poll computes for tenths of a second in another thread; with the default of 5 ms for each change of hands a
+    # scrape that needs several would be late.
+    sys.setswitchinterval(0.0002)
+    listening.raise_file_limit()
+
+
+def _stop_on_signals(server: listening.Server) -> None:
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(signum, lambda: setattr(server, "should_exit", True))
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> list[Exception]:
+    """What went wrong in them, once they have ended."""
+    for task in tasks:
+        task.cancel()
+    return [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
+
+
+def _portal(
+    settings: Settings, archive: Archive, clusters: Sequence[Watched], book: Book, served: Mapping[str, str]
+) -> Portal | None:
+    # only here: its templates and reports take memory
+    from slurmscope.web.preparation import Preparation  # noqa: PLC0415
+    from slurmscope.web.scripts import Scripts  # noqa: PLC0415
+    from slurmscope.web.start import portal_of  # noqa: PLC0415
+
+    def read(life: Life) -> Coroutine[None, None, str | None] | None:
+        where = next((one for one in clusters if one.pages.snapshot.cluster == life.cluster), None)
+        return None if where is None else where.source.script(life)
+
+    portal = portal_of(
+        settings,
+        archive.url,
+        lambda: [one.pages.latest for one in clusters],
+        views=book.views,
+        script=Scripts(read, asyncio.get_running_loop()).of,
+        served=served,
+    )
+    if portal is not None:
+        preparation = Preparation(portal.site, portal.events.publish)
+        for one in clusters:
+            one.listeners.append(preparation.publish)
+    return portal
+
+
+def _mailing(settings: Settings) -> Mailing | None:
+    """None where nothing is said of mail. What is said of rules is looked at, too, before anything is done."""
+    # the address alone is the portal's as well
+    silent = msgspec.structs.replace(settings.mail, url="") == Mail()
+    if silent and not settings.rules:
+        return None
+    # only here: what judges and tells takes memory
+    from slurmscope.findings.policy import Policy, PolicyError  # noqa: PLC0415
+    from slurmscope.mail.service import Mailing  # noqa: PLC0415
+
+    try:
+        Policy(settings.rules)
+        return None if silent else Mailing(settings)
+    except (PolicyError, StoreError) as error:
+        raise WrongSetting(str(error).replace("\n", "\nslurmscope: ")) from error
 
 
 def _warn_if_open(settings: Settings) -> None:

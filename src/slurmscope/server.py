@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from slurmscope.auth import Guard
 from slurmscope.home import home
+from slurmscope.hosts import Hosts
 from slurmscope.logs import fields
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
@@ -67,13 +68,18 @@ class Shown(Protocol):
     async def body(self, *, openmetrics: bool, gzip: bool) -> list[bytes]: ...
 
 
-class _TooLongError(Exception):
-    pass
+class TooLongError(Exception):
+    """A body of more than is taken."""
 
 
 _BODY_SECONDS = 10.0
 _MOST_IN_HAND = 64 << 20  # bytes of bodies of one receiver at a time: so much of our memory can senders take
-_CLOSE = (b"connection", b"close")
+_MOST_AT_PREFIX = 100  # bodies of all addresses of one beginning at a time
+CLOSE = (b"connection", b"close")
+_MISLED = (
+    "this is for programs and browsers of this machine, and you came by a name that is none of its own: "
+    "take localhost or 127.0.0.1; where something of yours stands before it, put the name into serve.names"
+)
 # Said where nobody receives at the address that others know by default.
 _OFF = {
     "/trace": "tracing is off here, or at another address: trace.enabled, trace.path",
@@ -85,8 +91,8 @@ def _too_long(receiver: Receiver) -> Answer:
     return plain(413, f"at most {receiver.most_bytes} bytes are taken here")
 
 
-async def _body(receive: Receive, most: int) -> bytes:
-    """All of a body. Raises TimeoutError, ConnectionError and _TooLongError."""
+async def body_of(receive: Receive, most: int) -> bytes:
+    """All of a body. Raises TimeoutError, ConnectionError and TooLongError."""
     pieces: list[bytes] = []
     size = 0
     async with asyncio.timeout(_BODY_SECONDS):
@@ -97,13 +103,25 @@ async def _body(receive: Receive, most: int) -> bytes:
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
             if size > most:
-                raise _TooLongError
+                raise TooLongError
             if not message.get("more_body"):
                 return b"".join(pieces)
 
 
+class Door(Protocol):
+    """All addresses that nobody else has."""
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether it knows itself who asks; else whoever may read the pages of metrics may read its own."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 class App:
-    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`, those at which things are received, and `pages`."""
+    """`/`, `/metrics`, `/metrics/<profile>`, `/healthz`, `/readyz`, those at which things are received, `pages` of
+    metrics, and answers that are `fixed`."""
 
     def __init__(
         self,
@@ -111,22 +129,40 @@ class App:
         guard: Guard,
         receivers: Mapping[str, Receiver] | None = None,
         pages: Mapping[str, Shown] | None = None,
+        fixed: Mapping[str, Answer] | None = None,
+        prefixes: Mapping[str, Callable[[str], Receiver]] | None = None,
+        portal: Door | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
+        """`prefixes` are beginnings of addresses, and give who receives at the rest of them. The `portal` has the first
+        page, and all addresses that nobody else has. `hosts` are the names by which browsers may come, where only this
+        machine's own can."""
         self._book = book
         self._guard = guard
         self._receivers = receivers or {}
         self._pages = pages or {}
+        self._fixed = fixed or {}
+        self._prefixes = prefixes or {}
+        self._portal = portal
+        self._hosts = hosts
         # each has its own, so that who sends to one address keeps nobody waiting at another
         self._bodies = {
             path: asyncio.Semaphore(max(1, _MOST_IN_HAND // one.most_bytes)) for path, one in self._receivers.items()
-        }
+        } | {prefix: asyncio.Semaphore(_MOST_AT_PREFIX) for prefix in self._prefixes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        receiver = self._receivers.get(scope["path"])
+        place, receiver = self._receiver(scope["path"])
         if receiver is not None and scope["method"] != "HEAD":
-            await self._respond(scope, send, self._received(receiver, scope, receive))
+            await self._respond(scope, send, self._received(receiver, place, scope, receive))
+            return
+        if self._portal is not None and not self._is_ours(scope["path"]):
+            allowed = self._portal.signs_in or await self._allowed(scope)
+            if allowed:
+                await self._portal(scope, receive, send)
+            else:
+                await self._respond(scope, send, self._challenge())
             return
         if not scope["path"].startswith("/metrics"):
             await self._respond(scope, send, self._answer(scope))
@@ -154,29 +190,39 @@ class App:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return answer.status
 
-    async def _received(self, receiver: Receiver, scope: Scope, receive: Receive) -> Answer:
+    def _receiver(self, path: str) -> tuple[str, Receiver | None]:
+        """Who receives there, and under which address it is counted."""
+        if path in self._receivers:
+            return path, self._receivers[path]
+        prefix = next((one for one in self._prefixes if path.startswith(one)), "")
+        return prefix, self._prefixes[prefix](path.removeprefix(prefix)) if prefix else None
+
+    async def _received(self, receiver: Receiver, place: str, scope: Scope, receive: Receive) -> Answer:
         if scope["method"] == "GET":
             return await receiver.about()
         if scope["method"] != "POST":
             return plain(405, "only GET and POST", [(b"allow", b"GET, POST")])
         headers = request_headers(scope)
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > receiver.most_bytes:
-            answer: Answer | None = _too_long(receiver)
+        if self._hosts is not None and place in self._receivers and "origin" in headers:
+            # only browsers say from which page they come, and no page sends anything here but those of others
+            answer: Answer | None = plain(403, "programs send things here, and no pages in a browser")
+        elif not length.isdecimal() or int(length) > receiver.most_bytes:
+            answer = _too_long(receiver)
         else:
             answer = await receiver.refusal(headers)
         if answer is not None:
             # what is left of the body must not be taken for the next request
-            answer.headers.append(_CLOSE)
+            answer.headers.append(CLOSE)
             return answer
         try:
-            async with self._bodies[scope["path"]]:
-                return await receiver.take(headers, await _body(receive, receiver.most_bytes))
-        except _TooLongError:
+            async with self._bodies[place]:
+                return await receiver.take(headers, await body_of(receive, receiver.most_bytes))
+        except TooLongError:
             answer = _too_long(receiver)
         except TimeoutError:
             answer = plain(408, f"the body did not come in {_BODY_SECONDS:g} s")
-        answer.headers.append(_CLOSE)
+        answer.headers.append(CLOSE)
         return answer
 
     async def _answer(self, scope: Scope) -> Answer:
@@ -189,15 +235,27 @@ class App:
             return plain(200, "ok")
         if path == "/readyz":
             return self._ready()
-        headers = request_headers(scope)
-        if not await self._guard.allows_async(headers.get("authorization")):
-            challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
-            return plain(401, "a name and password or a token is needed", challenge)
-        return await self._guarded(path, headers)
+        return await self._kept_out(scope) or await self._guarded(path, request_headers(scope))
+
+    async def _kept_out(self, scope: Scope) -> Answer | None:
+        if await self._allowed(scope):
+            return misled(self._hosts, self._guard, request_headers(scope))
+        return await self._challenge()
+
+    async def _allowed(self, scope: Scope) -> bool:
+        return await self._guard.allows_async(request_headers(scope).get("authorization"))
+
+    async def _challenge(self) -> Answer:
+        challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
+        return plain(401, "a name and password or a token is needed", challenge)
+
+    def _is_ours(self, path: str) -> bool:
+        """Whether it is no business of the portal's."""
+        return path != "/" and (self._is_page(path) or path in _OFF or path.startswith("/metrics"))
 
     def _is_page(self, path: str) -> bool:
         profiles = {f"/metrics/{name}" for name in catalogue.PROFILES}
-        return path in {"/", "/metrics", "/healthz", "/readyz"} | profiles | self._pages.keys()
+        return path in {"/", "/metrics", "/healthz", "/readyz"} | profiles | self._pages.keys() | self._fixed.keys()
 
     def _nothing_taken(self, path: str) -> str:
         """For who sends something to an address that takes nothing; most often that is not turned on."""
@@ -209,8 +267,10 @@ class App:
     async def _guarded(self, path: str, headers: dict[str, str]) -> Answer:
         """What tells of people, and so is only for those who are let in."""
         if path == "/":
-            page = home(self._book.issue, measured=bool(self._pages))
+            page = home(self._book.issue, self._pages, self._fixed)
             return Answer(200, page.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
+        if path in self._fixed:
+            return self._fixed[path]
         openmetrics = wants_openmetrics(headers.get("accept", ""))
         gzip = accepts_gzip(headers.get("accept-encoding", ""))
         profile = catalogue.DEFAULT if path == "/metrics" else path.removeprefix("/metrics/")
@@ -219,7 +279,9 @@ class App:
         elif path == "/metrics" or profile in catalogue.PROFILES:
             body = await self._book.body(profile, openmetrics=openmetrics, gzip=gzip)
         else:
-            there = ", ".join(("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES), *self._pages))
+            there = ", ".join(
+                ("/", "/metrics", *(f"/metrics/{name}" for name in catalogue.PROFILES), *self._pages, *self._fixed)
+            )
             return plain(404, f"not here; there are {there}, /healthz and /readyz")
         more: Headers = [(b"vary", b"Accept, Accept-Encoding")]
         if gzip:
@@ -244,6 +306,17 @@ class App:
             # what is served is not the worse for it
             lines.append(f"degraded: {', '.join(upkeep.troubles)}")
         return plain(200 if lines[0] == "ready" else 503, "\n".join(lines))
+
+
+def misled(hosts: Hosts | None, guard: Guard, headers: Mapping[str, str]) -> Answer | None:
+    """For a browser that came to this machine by a name of another site, which could read what it is told. Where a
+    password is asked for it knows none."""
+    if hosts is None or not guard.open or hosts.mean(headers.get("host")):
+        return None
+    if name := hosts.stranger(headers.get("host", "")):
+        # whoever scrapes is often told no more than the number
+        log.warning("refused by its Host header (421); serve.names lets it in", extra=fields(host=name))
+    return plain(421, _MISLED)
 
 
 def request_headers(scope: Scope) -> dict[str, str]:

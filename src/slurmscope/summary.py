@@ -10,6 +10,7 @@ from itertools import accumulate
 
 import msgspec
 
+from slurmscope.buckets import MOST_IN_LANE, Lane, lane_of
 from slurmscope.course import AGENT, MIB, PROMETHEUS, TRACE, Course, GpuSum, NodeSum
 
 
@@ -50,6 +51,7 @@ class GpuSummary(msgspec.Struct, frozen=True, gc=False):
     memory_peak: int | None
     energy: int | None  # joules
     idle_seconds: float | None  # in which it was held, and no process of the job was on it
+    seconds: float | None = None  # of which its utilisation was told
 
 
 class NodeSummary(msgspec.Struct, frozen=True, gc=False):
@@ -69,6 +71,28 @@ class NodeSummary(msgspec.Struct, frozen=True, gc=False):
     processes_peak: int | None
     threads_peak: int | None
     open_files_peak: int | None
+    user_seconds: float | None = None
+    system_seconds: float | None = None
+    core_seconds: dict[int, float] | None = None  # by core; only cgroups of version 1 tell it
+    swap_peak: int | None = None
+    reads: int | None = None  # calls of read() and the like
+    writes: int | None = None
+
+
+class NodeLine(msgspec.Struct, frozen=True, gc=False):
+    """The cores of a node that a job kept busy, bucket by bucket. None: not measured then."""
+
+    node: str
+    cpus: int | None  # that it could use there
+    cpu: tuple[float | None, ...]
+
+
+class NodeLines(msgspec.Struct, frozen=True, gc=False):
+    """Of the nodes of a job, of all the same buckets."""
+
+    start: int
+    step: int
+    nodes: tuple[NodeLine, ...]
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
@@ -126,6 +150,40 @@ def moments(course: Course) -> list[Moment]:
             )
         )
     return found
+
+
+def node_lines(course: Course) -> NodeLines | None:
+    """None where a job has one node only, or where this was not kept."""
+    lanes = {
+        name: node.lane
+        for name, node in sorted(course.nodes.items())
+        if node.lane is not None and node.lane.length and node.cpu is not None
+    }
+    if not lanes:
+        return None
+    step = max(lane.step for lane in lanes.values())
+    while True:
+        start = min(lane.start for lane in lanes.values()) // step * step
+        length = -(-(max(lane.end for lane in lanes.values()) - start) // step)
+        if length <= MOST_IN_LANE:
+            break
+        step *= 2
+    return NodeLines(
+        start,
+        step,
+        tuple(
+            NodeLine(name, course.nodes[name].cpus, _cores(lane_of(lane, step), start, length))
+            for name, lane in lanes.items()
+        ),
+    )
+
+
+def _cores(lane: Lane, start: int, length: int) -> tuple[float | None, ...]:
+    found: list[float | None] = [None] * length
+    columns = lane.amounts["covered"], lane.amounts["cpu"]
+    for at, (covered, used) in enumerate(zip(*columns, strict=True), (lane.start - start) // lane.step):
+        found[at] = used / covered if covered else None
+    return tuple(found)
 
 
 def summary(course: Course, nodes: int | None, start: int | None, end: int | None) -> Summary:
@@ -204,7 +262,7 @@ def _node_summary(name: str, node: NodeSum) -> NodeSummary:
         name,
         seconds,
         node.cpus,
-        None if node.cpu is None else node.cpu / 1000,
+        _seconds(node.cpu),
         node.cpu_peak,
         None if node.memory is None or not seconds else int(node.memory / seconds * MIB),
         node.memory_peak,
@@ -217,7 +275,17 @@ def _node_summary(name: str, node: NodeSum) -> NodeSummary:
         node.processes_peak,
         node.threads_peak,
         node.open_files_peak,
+        _seconds(node.user),
+        _seconds(node.system),
+        None if node.cores is None else {core: used / 1000 for core, used in sorted(node.cores.items())},
+        node.swap_peak,
+        node.reads,
+        node.writes,
     )
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
 
 
 def _gpu_summary(name: str, uuid: str, gpu: GpuSum) -> GpuSummary:
@@ -232,5 +300,6 @@ def _gpu_summary(name: str, uuid: str, gpu: GpuSum) -> GpuSummary:
         gpu.peak,
         gpu.memory_peak,
         gpu.energy,
-        None if gpu.idle is None else gpu.idle / 1000,
+        _seconds(gpu.idle),
+        gpu.covered / 1000,
     )

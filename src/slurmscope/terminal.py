@@ -80,24 +80,27 @@ def show(text: str | bytes) -> None:
         fail(f"cannot write to standard output: {error.strerror}")
 
 
+def asked_secret(what: str) -> str:
+    """Asked for twice at a terminal, without showing it; else the first line of standard input."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return str(click.prompt(what.capitalize(), hide_input=True, confirmation_prompt=True))
+    # it is in one of our files as well, whose last line may have no end
+    line = sys.stdin.buffer.readline() if sys.stdin is not None else b""
+    try:
+        secret = line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        fail(f"{what}: expected text in UTF-8 on standard input", 2)
+    if not secret:
+        fail(f"{what}: expected a line on standard input, found none", 2)
+    return secret
+
+
 config_option = click.option(
     "--config",
     "path",
     type=click.Path(path_type=Path),
     help="Settings file. Default: $SLURMSCOPE_CONFIG, ./slurmscope.toml, /etc/slurmscope/slurmscope.toml.",
 )
-
-
-def printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} TiB"
 
 
 def named(settings: Settings, name: str | None) -> Cluster:

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from slurmscope import logs
 from slurmscope.keeper import Archive, Keeper, Taker, forget_on
+from slurmscope.mail.tally import Tally as MailTally
 from slurmscope.measured.service import Measuring
 from slurmscope.metrics import catalogue
 from slurmscope.metrics.book import Book
@@ -20,9 +21,23 @@ from slurmscope.slurm.source import Source
 from slurmscope.store import place
 from slurmscope.store.protocol import StoreError
 
+if TYPE_CHECKING:
+    from slurmscope.findings.keeping import Judging
+
 
 class UpkeepError(Exception):
     """A store or a sink cannot be used as it is set up; the message says what to do."""
+
+
+class Mailing(Protocol):
+    """Who tells people."""
+
+    @property
+    def tally(self) -> MailTally: ...
+
+    async def run(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class Cluster(Protocol):
@@ -47,13 +62,26 @@ class _Beside:
             self._task = asyncio.create_task(self._take(snapshot))
 
 
+def _judging(settings: Settings, archive: Archive) -> Judging:
+    # only here: rules take memory
+    from slurmscope.findings.keeping import Judging  # noqa: PLC0415
+    from slurmscope.findings.policy import PolicyError  # noqa: PLC0415
+
+    try:
+        return Judging(settings, archive.url)
+    except PolicyError as error:
+        raise UpkeepError(str(error)) from error
+
+
 class Upkeep:
     def __init__(self, archive: Archive | None) -> None:
         self.archive = archive
         self.sinks: list[Sink] = []
         self.keepers: list[Keeper] = []
         self.measuring: Measuring | None = None
+        self.mailing: Mailing | None = None
         self._settings = Settings()
+        self._judging: Judging | None = None
 
     @classmethod
     async def of(
@@ -63,10 +91,12 @@ class Upkeep:
         book: Book,
         archive: Archive | None,
         measuring: Measuring | None = None,
+        mailing: Mailing | None = None,
     ) -> Upkeep:
         """The sinks that the settings name, and a keeper for each cluster."""
         upkeep = cls(archive)
         upkeep._settings = settings
+        upkeep.mailing = mailing
         book.requests.upkeep = upkeep
         takers: list[Taker] = []
         try:
@@ -74,6 +104,7 @@ class Upkeep:
         except SinkError as error:
             raise UpkeepError(str(error)) from error
         if archive is not None:
+            upkeep._judging = _judging(settings, archive)
             try:
                 await archive.open()
             except StoreError as error:
@@ -136,6 +167,10 @@ class Upkeep:
         tasks += [asyncio.create_task(self._keep(keeper)) for keeper in self.keepers]
         if self.measuring is not None:
             tasks.append(asyncio.create_task(self.measuring.run()))
+        if self.mailing is not None:
+            tasks.append(asyncio.create_task(self.mailing.run()))
+        if self._judging is not None:
+            tasks.append(asyncio.create_task(self._judging.run()))
         if self.archive is not None:
             tasks.append(asyncio.create_task(forget_on(self.archive, self._settings.store)))
         return tasks
@@ -153,5 +188,9 @@ class Upkeep:
         if self.measuring is not None:
             await self.measuring.close()
         await asyncio.gather(*(sink.close() for sink in self.sinks), return_exceptions=True)
+        if self.mailing is not None:
+            await self.mailing.close()
+        if self._judging is not None:
+            await self._judging.close()
         if self.archive is not None:
             await self.archive.close()

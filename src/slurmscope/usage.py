@@ -3,8 +3,8 @@
 """Who used what on which day: what a life adds to the sums of the days on which it was.
 
 All amounts are whole numbers, so that sums that are kept by adding and taking away are the very sums that a rebuild
-makes. That is why CPU time used is in milliseconds, and memory over time in MiB-seconds: byte-seconds of a large
-cluster's day do not fit into 64 bits. Days are those of UTC.
+makes. That is why CPU and GPU time used is in milliseconds, and memory over time in MiB-seconds: byte-seconds of a
+large cluster's day do not fit into 64 bits. Days are those of UTC.
 
 "Known" amounts are what was allocated to those lives of which the use is known: what was used is to be compared with
 them, and not with all that was allocated.
@@ -51,6 +51,8 @@ class Amounts(NamedTuple):
     memory_used_mib_seconds: int = 0  # at its most, over the whole time
     memory_known_mib_seconds: int = 0
     energy_joules: int = 0
+    gpu_used_ms: int = 0  # used, where that is known
+    gpu_known_seconds: int = 0
 
 
 KEYS, AMOUNTS = Key._fields, Amounts._fields
@@ -89,8 +91,7 @@ def add(sums: Sums, life: Life, sign: int) -> None:
     if start // DAY != day:
         row = _row(sums, life, start // DAY, first)
     row[_STARTED] += sign
-    since = max(life.eligible_time or 0, submit or 0)
-    if since:
+    if (since := life.eligible) is not None:
         row[_WAIT] += sign * max(0, start - since)
     _add_time(sums, life, sign, row, kinds)
 
@@ -101,9 +102,12 @@ def _add_time(sums: Sums, life: Life, sign: int, row: list[int], kinds: Sequence
     if until is None or until <= start:
         row[_ENERGY] += sign * (life.energy or 0)
         return
-    whole = _totals(life, until - start)
-    more = [(kind or UNTYPED, count * whole[_GPU]) for kind, count in kinds[1:]]
-    whole[_GPU] *= kinds[0][1] if kinds else 0
+    held = until - start
+    whole = _totals(life, held)
+    gpus = [(kind or UNTYPED, _gpu_totals(life, count * held)) for kind, count in kinds]
+    if gpus:
+        whole |= gpus[0][1]
+    more = gpus[1:]
     if start // DAY == (until - 1) // DAY and not more:
         for at, amount in whole.items():
             row[at] += sign * amount
@@ -112,10 +116,12 @@ def _add_time(sums: Sums, life: Life, sign: int, row: list[int], kinds: Sequence
     for day, before, after in _days(start, until):
         row = _row(sums, life, day, first)
         for at, amount in whole.items():
-            row[at] += sign * _share(amount, before, after, until - start)
+            row[at] += sign * _share(amount, before, after, held)
         # a job with GPUs of several types: all but the GPUs is under the first
-        for kind, amount in more:
-            _row(sums, life, day, kind)[_GPU] += sign * _share(amount, before, after, until - start)
+        for kind, amounts in more:
+            row = _row(sums, life, day, kind)
+            for at, amount in amounts.items():
+                row[at] += sign * _share(amount, before, after, held)
 
 
 def _row(sums: Sums, life: Life, day: int, gpu_type: str) -> list[int]:
@@ -132,19 +138,31 @@ _CPU, _GPU, _MEMORY, _ENERGY = (
 )
 _CPU_USED, _CPU_KNOWN = _AT["cpu_used_ms"], _AT["cpu_known_seconds"]
 _MEMORY_USED, _MEMORY_KNOWN = _AT["memory_used_mib_seconds"], _AT["memory_known_mib_seconds"]
+_GPU_USED, _GPU_KNOWN = _AT["gpu_used_ms"], _AT["gpu_known_seconds"]
 
 
-def _totals(life: Life, elapsed: int) -> dict[int, int]:
-    """What the life allocated and used in all, by the place among the amounts; of GPUs, the seconds of one."""
-    ran = max(0, elapsed - (life.suspended_seconds or 0))
-    cpu, memory = life.cpus * ran, (life.memory or 0) // _MIB * ran
-    found = {_CPU: cpu, _GPU: ran, _MEMORY: memory}
+def _totals(life: Life, held: int) -> dict[int, int]:
+    """What the life allocated and used in all but for GPUs, by the place among the amounts.
+
+    Others may have the CPUs of one that is suspended. Its memory and its GPUs stay its own.
+    """
+    cpu = life.cpus * max(0, held - (life.suspended_seconds or 0))
+    memory = (life.memory or 0) // _MIB * held
+    found = {_CPU: cpu, _MEMORY: memory}
     if life.ended and life.cpu_seconds is not None:
         found[_CPU_USED], found[_CPU_KNOWN] = round(life.cpu_seconds * 1000), cpu
     if life.ended and life.memory_used is not None and life.memory is not None:
-        found[_MEMORY_USED], found[_MEMORY_KNOWN] = life.memory_used * ran // _MIB, memory
+        found[_MEMORY_USED], found[_MEMORY_KNOWN] = life.memory_used * held // _MIB, memory
     if life.energy:
         found[_ENERGY] = life.energy
+    return found
+
+
+def _gpu_totals(life: Life, seconds: int) -> dict[int, int]:
+    """The same of GPUs of one type, which were held for so many seconds."""
+    found = {_GPU: seconds}
+    if life.ended and life.gpu_share is not None:
+        found[_GPU_USED], found[_GPU_KNOWN] = round(life.gpu_share * seconds * 1000), seconds
     return found
 
 

@@ -13,7 +13,7 @@ from statistics import mean, median
 import pytest
 
 from slurmscope import model, totals, usage
-from slurmscope.demo import habits, past, records
+from slurmscope.demo import habits, measured, past, records
 from slurmscope.demo.cluster import DAY, HOUR, build
 from slurmscope.demo.quick import Quick
 from slurmscope.demo.seasons import TAPER
@@ -83,20 +83,49 @@ def test_all_of_it_is_in_the_store(made: Past) -> None:
 
 def test_the_last_jobs_were_measured(made: Past) -> None:
     """What agents saw comes to what the accounting tells."""
-    late = [one for one in made.told if (one.job.end_time or 0) > END - 12 * HOUR]
+    late = [one for one in made.told if (one.job.end_time or 0) > END - past.MEASURED]
     found = made.store.summaries(CLUSTER, [one.job.key for one in late])
-    assert len(found) > 100 and made.store.stats().counts["measured"] == len(found)
+    assert len(found) > 100 and made.store.stats().counts["series"] == len(found)
     for one in late:
-        measured = found.get(one.job.key)
-        if measured is None:
+        used = found.get(one.job.key)
+        if used is None:
             assert one.cpu_seconds is None or (one.job.end_time or 0) - (one.job.start_time or 0) < 60
             continue
-        assert measured.coverage is not None and measured.cpu_seconds is not None and one.cpu_seconds is not None
-        assert measured.cpu_seconds <= 1.05 * one.cpu_seconds * measured.coverage + 1
+        assert used.coverage is not None and used.cpu_seconds is not None and one.cpu_seconds is not None
+        assert used.cpu_seconds <= 1.05 * one.cpu_seconds * used.coverage + 1
         if one.job.nodes <= 8:
-            assert measured.coverage > 0.99 and measured.cpu_seconds > 0.8 * one.cpu_seconds - 1
-        assert (measured.gpu is not None) == bool(one.job.gpus)
+            assert used.coverage > 0.99 and used.cpu_seconds > 0.8 * one.cpu_seconds - 1
+        assert (used.gpu is not None) == bool(one.job.gpus)
         assert made.store.course(CLUSTER, *one.job.key) is not None
+        for node in used.nodes:
+            assert node.user_seconds is not None and node.system_seconds is not None and node.core_seconds is not None
+            assert node.cpu_seconds == pytest.approx(node.user_seconds + node.system_seconds, abs=0.1)
+            assert node.cpu_seconds == pytest.approx(sum(node.core_seconds.values()), rel=0.01, abs=0.1)
+            assert len(node.core_seconds) == node.cpus and node.swap_peak == 0
+            assert node.reads is not None and node.read_bytes is not None and node.reads <= node.read_bytes
+
+
+def test_what_gpus_did_is_known_of_all_that_had_some(made: Past) -> None:
+    with_gpus = [one for one in made.told if one.job.gpus and one.job.node_list and one.cpu_seconds is not None]
+    longer = [one.job.key for one in with_gpus if (one.job.end_time or 0) - (one.job.start_time or 0) >= 60]
+    assert made.store.summaries(CLUSTER, longer).keys() == set(longer)
+    shares = [made.store.life(CLUSTER, *key) for key in longer[:200]]
+    assert all(life is not None and life.gpu_share is not None and 0 < life.gpu_share <= 1 for life in shares)
+    (sums,) = made.store.usage(UsageAsked(since=0, until=1 << 30))
+    assert 0.9 * sums.amounts.gpu_seconds < sums.amounts.gpu_known_seconds <= sums.amounts.gpu_seconds
+    assert 0.3 < sums.amounts.gpu_used_ms / 1000 / sums.amounts.gpu_known_seconds < 0.9
+
+
+def test_what_is_told_in_brief_is_the_same(made: Past) -> None:
+    for one in [one for one in made.told if one.job.gpus][:50]:
+        whole, brief = measured.of(one), measured.in_brief(one)
+        assert (whole is None) == (brief is None)
+        if whole is not None and brief is not None:
+            assert brief.course is None and whole.summary.gpu is not None and brief.summary.gpu is not None
+            assert brief.summary.gpu.mean == pytest.approx(whole.summary.gpu.mean, abs=0.1)
+            assert brief.summary.cpu_seconds == pytest.approx(whole.summary.cpu_seconds, rel=0.1, abs=1)
+            assert brief.summary.read_bytes == pytest.approx(whole.summary.read_bytes, rel=0.01, abs=100)
+            assert brief.summary.coverage == pytest.approx(whole.summary.coverage, abs=0.001)
 
 
 def test_a_past_belongs_to_one_story(made: Past) -> None:

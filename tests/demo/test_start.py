@@ -31,6 +31,9 @@ def test_a_demo_starts_and_starts_again(tmp_path: Path, monkeypatch: pytest.Monk
     history = asyncio.run(source.read("history", (int(NOW) - 86400, int(NOW)))).value
     tell(store, "demo", history, int(NOW))
     assert wrong_usage(store, "demo") == []
+    for late in (Lives(states=("RUNNING",)), Lives(ended_since=int(NOW) - 3600, states=("COMPLETED",))):
+        keys = [one.key for one in store.lives(late) if (one.end_time or NOW) - (one.start_time or NOW) >= 60]
+        assert len(store.summaries("demo", keys)) == len(keys) > 20, "agents have seen what runs, and what ended lately"
     assert store.count(Lives(open=True)) > 100, "what runs and waits now"
     assert store.points("demo", "", MIDDLE, int(NOW) - 7200, int(NOW)), "no gap between the past and now"
     store.close()

@@ -32,7 +32,7 @@ from slurmscope.slurm.source import own_user
 
 _REFUSAL = (
     'case "$*" in *stats*) echo "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_get_stats: RC:2002 '
-    "Your user doesn't have privilege to perform this action\" >&2; exit 1;; esac"
+    "Your user doesn't have privilege to perform this action\" >&2; exit 1;; *account*) echo 'bio|carol';; esac"
 )
 _NO_CONTACT = 'echo "$0: error: Unable to contact slurm controller (connect failure)" >&2; exit 1'
 
@@ -55,7 +55,7 @@ def test_a_cluster_that_is_well(generation: str, tmp_path: Path) -> None:
         f"squeue, scontrol, sdiag, sshare, sacctmgr, sacct, sinfo of Slurm {generation}"
         in of(about, Check.COMMANDS).message
     )
-    assert of(about, Check.TEXT).message.startswith("all 11 parts")
+    assert of(about, Check.TEXT).message.startswith("all 12 parts")
     assert of(about, Check.SLURMCTLD).status is of(about, Check.SLURMDBD).status is Status.OK
     assert of(about, Check.VERSIONS).status is of(about, Check.PRIVATE_DATA).status is Status.OK
     assert (
@@ -278,7 +278,20 @@ def test_statistics_for_administrators_alone(tmp_path: Path) -> None:
     findings = examined(one(bin_dir=str(folder)))
     found = of(findings, Check.SLURMDBD)
     assert found.status is Status.SKIPPED and "adminlevel=admin" in found.next_step
-    assert of(findings, Check.TEXT).message.startswith("10 of 11 parts")
+    assert of(findings, Check.TEXT).message.startswith("11 of 12 parts")
+
+
+def test_a_slurmdbd_that_hides_accounts(tmp_path: Path) -> None:
+    folder = healthy(tmp_path / "bin")
+    body = (folder / "sacctmgr").read_text()
+    hides = 'case "$*" in *withcoord*) echo "Access/permission denied" >&2; exit 1;; esac'
+    (folder / "sacctmgr").write_text(body.replace("#!/bin/sh\n", f"#!/bin/sh\n{hides}\n", 1))
+    findings = examined(one(bin_dir=str(folder)))
+    well, hidden = (finding for finding in findings if finding.check is Check.SLURMDBD)
+    assert well.status is Status.OK
+    assert hidden.status is Status.WARNING and "who coordinates accounts" in hidden.message
+    assert "adminlevel=operator" in hidden.next_step
+    assert [words.split(":")[0] for words in told(findings, Check.TEXT)] == ["ok"]
 
 
 def test_slurmdbd_does_not_answer(tmp_path: Path) -> None:
@@ -313,7 +326,7 @@ def test_a_way_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     [
         ({"sun": "alice", "exp": 1000}, Status.FAILED, "for alice, expired "),
         (
-            {"sun": "alice", "exp": time.time() + 7300},
+            {"sun": "alice", "exp": time.time() + 10700},
             Status.WARNING,
             "for alice, expires in 2 hours, and nothing renews it",
         ),

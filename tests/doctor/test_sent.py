@@ -45,7 +45,7 @@ def nothing_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def looked(check: Check, **sections: Any) -> Finding:
     started = time.monotonic()
     found = of(examined(keeping(**sections)), check)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 120
     assert HUSH not in found.message + found.next_step
     return found
 

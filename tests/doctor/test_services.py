@@ -17,6 +17,7 @@ import httpx
 import pytest
 from doctor.patients import examined, healthy, of, one
 from processes import until
+from served import serving
 
 from slurmscope.config import Config
 from slurmscope.doctor.finding import Check, Finding, Status
@@ -40,9 +41,8 @@ def running(argv: list[str], url: str) -> Iterator[None]:
     with Path("server.log").open("wb") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log)
     try:
-        assert until(lambda: _answers(url) or process.poll() is not None) and process.poll() is None, Path(
-            "server.log"
-        ).read_text()
+        assert until(lambda: _answers(url) or process.poll() is not None, 60), Path("server.log").read_text()
+        assert process.poll() is None, Path("server.log").read_text()
         yield
     finally:
         process.kill()
@@ -54,14 +54,6 @@ def _answers(url: str) -> bool:
         return httpx.get(url).is_success
     except httpx.HTTPError:
         return False
-
-
-@contextmanager
-def demo(port: int) -> Iterator[None]:
-    program = "from slurmscope.cli import main; main()"
-    argv = [sys.executable, "-c", program, "demo", "--listen", f"127.0.0.1:{port}"]
-    with running(argv, f"http://127.0.0.1:{port}/readyz"):
-        yield
 
 
 def test_an_address_that_is_free(tmp_path: Path) -> None:
@@ -88,10 +80,10 @@ def test_an_address_of_another_host(tmp_path: Path) -> None:
 
 
 def test_an_address_that_a_slurmscope_has(tmp_path: Path) -> None:
-    port = free_port()
-    with demo(port):
-        found = of(examined(one(bin_dir=str(tmp_path), listen=f"127.0.0.1:{port}")), Check.LISTEN)
-    assert (found.status, found.message) == (Status.OK, f"a slurmscope serves 127.0.0.1:{port} already")
+    with serving(tmp_path) as served:
+        served.wait()
+        found = of(examined(one(bin_dir=str(tmp_path), listen=f"127.0.0.1:{served.port}")), Check.LISTEN)
+    assert (found.status, found.message) == (Status.OK, f"a slurmscope serves 127.0.0.1:{served.port} already")
 
 
 # Prometheus
@@ -127,9 +119,8 @@ def prometheus(target: str) -> Iterator[str]:
 
 @pytest.mark.prometheus
 def test_prometheus_scrapes_us(tmp_path: Path) -> None:
-    port = free_port()
-    folder = healthy(tmp_path / "bin")
-    with demo(port), prometheus(f"127.0.0.1:{port}") as url:
+    folder = healthy(tmp_path / "healthy")
+    with serving(tmp_path) as served, prometheus(f"127.0.0.1:{served.port}") as url:
         up = {"query": "slurmscope_info"}
         assert until(lambda: bool(httpx.get(f"{url}/api/v1/query", params=up).json()["data"]["result"]))
         (series,) = httpx.get(f"{url}/api/v1/query", params=up).json()["data"]["result"]
@@ -137,7 +128,7 @@ def test_prometheus_scrapes_us(tmp_path: Path) -> None:
         found = _prometheus(url, folder, name)
         assert (found.status, found.message) == (
             Status.OK,
-            f"{url} scrapes 127.0.0.1:{port} (job slurm): {name}",
+            f"{url} scrapes 127.0.0.1:{served.port} (job slurm): {name}",
         )
         other = _prometheus(url, folder, "elsewhere")
         assert other.status is Status.WARNING and other.message.endswith(f"which show {name} and not elsewhere")

@@ -32,7 +32,7 @@ def test_a_login_node_that_lets_us_in(sshd: Sshd, tmp_path: Path) -> None:
     found = of(findings, Check.SSH)
     assert found.status is Status.OK
     assert f"{HOST} lets us in and runs the probe, Python {platform.python_version()}" in found.message
-    assert of(findings, Check.TEXT).message.startswith("all 11 parts")
+    assert of(findings, Check.TEXT).message.startswith("all 12 parts")
     assert of(findings, Check.COMMANDS).status is of(findings, Check.VERSIONS).status is Status.OK
 
 

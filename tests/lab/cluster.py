@@ -8,7 +8,7 @@ import http.client
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +16,20 @@ SCRIPT = Path(__file__).resolve().parent / "slurm-lab"
 CLUSTERS = {"22.05": "lab22", "24.11": "lab24", "26.05": "lab26"}
 
 T = TypeVar("T")
+
+
+# A slurmctld whose disk is busy with what jobs write may not answer a command in the time that Slurm gives it.
+_BUSY = b"Socket timed out"
+_TRIES = 5
+
+
+def _repeatable(argv: Sequence[str]) -> bool:
+    """Whether it does no harm to ask again, though slurmctld may have done it."""
+    return argv[0] in ("squeue", "sinfo", "sacct") or argv[:2] in (
+        ("scontrol", "show"),
+        ("scontrol", "update"),
+        ("scontrol", "release"),
+    )
 
 
 class Lab:
@@ -41,7 +55,10 @@ class Lab:
         """Call `slurm-lab COMMAND GENERATION ARGV…`."""
         line = [str(SCRIPT), command, self.generation, *argv]
         environment = {**os.environ, "SLURMSCOPE_LAB_CGROUP": self.cgroup}
-        done = subprocess.run(line, input=input, env=environment, capture_output=True, check=False)
+        for _ in range(_TRIES):
+            done = subprocess.run(line, input=input, env=environment, capture_output=True, check=False)
+            if not (done.returncode and _BUSY in done.stderr and argv and _repeatable(argv)):
+                break
         if check and done.returncode:
             error = subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
             error.add_note(done.stderr.decode(errors="replace"))  # else a traceback would not show it
@@ -73,7 +90,7 @@ class Lab:
             raise RuntimeError(f"/metrics/{page} answers {response.status}: {body}")
         return body
 
-    def wait_for(self, predicate: Callable[[], T], seconds: float = 30) -> T:
+    def wait_for(self, predicate: Callable[[], T | None], seconds: float = 180) -> T:
         """Call `predicate` until what it returns is true, and return that; fail after `seconds`."""
         end = time.monotonic() + seconds
         while not (value := predicate()):

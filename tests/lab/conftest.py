@@ -96,7 +96,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     generation: str = request.param
     with _running(generation, tmp_path_factory.mktemp(f"bin-{generation}-")) as lab:
         lab.script("jobs")
-        lab.wait_for(lambda: _settled(lab), 60)
+        lab.wait_for(lambda: _settled(lab))
         yield lab
 
 

@@ -22,6 +22,10 @@ def free_port() -> int:
         return port
 
 
+# Seconds: more than `serve` rests after a slurmctld that was slow, as it may be on a machine that is busy.
+PATIENCE = 360
+
+
 class Served:
     def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self.port = free_port()
@@ -33,12 +37,12 @@ class Served:
         )
 
     def page(self) -> Page:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
             return Page(answer.read().decode())
 
-    def wait(self, what: Callable[[Page], bool], seconds: float) -> Page:
+    def wait(self, what: Callable[[Page], bool]) -> Page:
         """The first page on which it is so; every page on the way must come."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE
         while True:
             page = self.page()
             if what(page):
@@ -52,14 +56,14 @@ def serving(folder: Path, clusters: int, *arguments: str, **environment: str) ->
     """Serves until the end of the block, from the moment that so many clusters are up."""
     found = Served(folder, *arguments, **environment)
     try:
-        for _ in range(100):
+        for _ in range(1200):
             with contextlib.suppress(OSError):
                 found.page()
                 break
             time.sleep(0.1)
-        found.wait(lambda page: page.sum("slurm_up") == clusters, 20)
+        found.wait(lambda page: page.sum("slurm_up") == clusters)
         yield found
     finally:
         found.process.terminate()
-        assert found.process.wait(15) == 0
+        assert found.process.wait(60) == 0
         assert b"Traceback" not in found.log.read_bytes()

@@ -106,11 +106,11 @@ def test_processor_time(work: Work, look: Callable[[], Page]) -> None:
 
 
 def test_processor_time_of_the_dead(work: Work, look: Callable[[], Page]) -> None:
-    script = f"perl -e 'while ((times)[0] < 3) {{ $n++ for 1 .. 200_000 }}'; exec {command()}"
+    script = f"perl -e 'while ((times)[0] < 8) {{ $n++ for 1 .. 200_000 }}'; exec {command()}"
     with work.job(script, "-w", "n1") as done:
         job = Job(look(), done.job)
-    assert job.value("slurm_job_cpu_seconds_total") == about(3)
-    assert job.value("slurm_job_cpu_user_seconds_total") == about(3)
+    assert job.value("slurm_job_cpu_seconds_total") == about(8)
+    assert job.value("slurm_job_cpu_user_seconds_total") == about(8)
 
 
 def test_rate(work: Work, look: Callable[[], Page]) -> None:
@@ -192,13 +192,14 @@ def test_disk_of_the_dead(work: Work, look: Callable[[], Page]) -> None:
 )
 def test_several_workers(work: Work, look: Callable[[], Page], script: str) -> None:
     """As MPI programs are: tasks, each with children that compute."""
-    one = command(burners=2, user=1.5, memory=700, idlers=1, files=5)
+    # long enough for what the kernel only samples: who of user and kernel had the processor
+    one = command(burners=2, user=4, memory=700, idlers=1, files=5)
     with work.job(script.replace("{}", one), "-w", "n1", "-n2", workers=2, mem=1600) as done:
         job = Job(look(), done.job)
     assert job.value("slurm_job_cpus") == 2
     assert job.value("slurm_job_program_processes", program="work.pl") == 8
     assert job.value("slurm_job_cpu_seconds_total") == about(done.user + done.system)
-    assert job.value("slurm_job_cpu_user_seconds_total") == about(6)
+    assert job.value("slurm_job_cpu_user_seconds_total") == about(done.user)
     assert job.value("slurm_job_memory_anonymous_bytes") == about(1400 * MIB)
     assert job.value("slurm_job_program_memory_rss_bytes", program="work.pl") == about(1400 * MIB)
     assert job.value("slurm_job_memory_limit_bytes") == 1600 * MIB
@@ -226,17 +227,21 @@ def test_both_nodes(work: Work, look: Callable[[], Page]) -> None:
 
 
 def test_leftovers_are_no_jobs(work: Work, look: Callable[[], Page]) -> None:
+    """Counted between two looks that agree: cgroups of others come and go on the same host."""
     uid = work.lab.run("id", "-u", "alice").stdout.decode().strip()
     left = [Path(f"/sys/fs/cgroup/{name}/slurm_n1/uid_{uid}/job_4000000000") for name in ("memory", "cpuacct")]
     with work.job(f"exec {command()}", "-w", "n1") as done:
-        before = look().sum("slurm_agent_leftover_cgroups")
-        for group in left:
-            group.mkdir()
-        try:
-            page = look()
-        finally:
+        for _ in range(20):
+            before = look().sum("slurm_agent_leftover_cgroups")
             for group in left:
-                group.rmdir()
+                group.mkdir()
+            try:
+                page = look()
+            finally:
+                for group in left:
+                    group.rmdir()
+            if look().sum("slurm_agent_leftover_cgroups") == before:
+                break
     assert _by_job(page, "slurm_job_processes") == {done.job: 1}
     assert page.sum("slurm_agent_leftover_cgroups") == before + 1
 
@@ -263,7 +268,7 @@ def _served(lab: Lab, folder: Path) -> Iterator[Callable[[], Page]]:
     port = free_port()
 
     def page() -> Page:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             return Page(answer.read().decode())
 
     def there() -> bool:
@@ -279,5 +284,5 @@ def _served(lab: Lab, folder: Path) -> Iterator[Callable[[], Page]]:
         yield page
     finally:
         process.terminate()
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
         assert b"Traceback" not in log.read_bytes()

@@ -27,7 +27,7 @@ _TRIES = 30  # the cluster lives: jobs start, sdiag counts our own questions
 # What cannot be asked at all by a way in a version, and the words that say so.
 _ABSENT = {
     "22.05 json": (
-        {"scheduler", "controllers", "partitions", "reservations", "licenses", "shares", "accounting"},
+        {"scheduler", "controllers", "partitions", "reservations", "licenses", "shares", "accounting", "coordinators"},
         r"unrecognized option '--json'|not Slurm's JSON",
     ),
     "22.05 rest v0.0.37": ({"licenses", "shares"}, r"slurmrestd has no "),

@@ -35,7 +35,7 @@ def test_a_cluster_that_is_well(lab: Lab) -> None:
     about = [finding for finding in findings if finding.subject == lab.cluster]
     assert {finding.check for finding in about if finding.status is Status.WARNING} == {Check.JOB_ACCOUNTING}
     assert not any(finding.status is Status.FAILED for finding in about)
-    assert of(about, Check.TEXT).message.startswith("all 11 parts")
+    assert of(about, Check.TEXT).message.startswith("all 12 parts")
     assert of(about, Check.CLOCK).status is of(about, Check.VERSIONS).status is Status.OK
     assert of(about, Check.PRIVATE_DATA).status is of(about, Check.SLURMDBD).status is Status.OK
     assert told(about, Check.REST)[0].startswith(f"ok: slurmrestd speaks {_REST[lab.generation]} ")
@@ -84,7 +84,7 @@ def test_a_user_without_privileges(lab: Lab, tmp_path: Path) -> None:
     findings = examined(one(bin_dir=str(tmp_path / "bin")))
     found = of(findings, Check.SLURMDBD)
     assert found.status is Status.SKIPPED and "to administrators alone" in found.message
-    assert of(findings, Check.TEXT).message.startswith("10 of 11 parts")
+    assert of(findings, Check.TEXT).message.startswith("11 of 12 parts")
     assert of(findings, Check.PRIVATE_DATA).status is Status.OK
 
 

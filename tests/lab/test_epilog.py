@@ -154,5 +154,5 @@ def test_an_earlier_job_of_the_same_number(cgroup_lab: Lab) -> None:
 
 
 def test_nothing_is_left_of_the_user(cgroup_lab: Lab, slow: str) -> None:
-    cgroup_lab.wait_for(lambda: not cgroup_lab.run("squeue", "-h").stdout, 180)
+    cgroup_lab.wait_for(lambda: not cgroup_lab.run("squeue", "-h").stdout)
     assert list(Path("/sys/fs/cgroup").glob("*/slurm_n[12]/uid_*")) == []

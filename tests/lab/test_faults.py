@@ -16,6 +16,8 @@ from lab.served import Served, serving
 
 INTERVAL = 2.0
 TIMEOUT = 3.0
+# What is asked at each poll.
+FAST = ("squeue", "sdiag", "scontrol show nodes", "scontrol ping")
 
 
 def counting_wrappers(bin_dir: Path, folder: Path) -> Path:
@@ -27,6 +29,10 @@ def counting_wrappers(bin_dir: Path, folder: Path) -> Path:
         wrapper.write_text(f'#!/bin/sh\necho "{command.name} $*" >>{folder}/runs\nexec {command} "$@"\n')
         wrapper.chmod(0o755)
     return made
+
+
+def counted(runs: Path, *commands: str) -> int:
+    return sum(line.startswith(commands) for line in runs.read_text().splitlines())
 
 
 @pytest.fixture
@@ -51,11 +57,11 @@ STEADY = (
 
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
-def test_slurmctld_goes_away_and_comes_back(lab: Lab, served: Served, how: str) -> None:
+def test_slurmctld_goes_away_and_comes_back(lab: Lab, served: Served, tmp_path: Path, how: str) -> None:
     before = served.page()
     lab.ctld("kill" if how == "stopped" else "stop")
     try:
-        served.wait(lambda page: page.sum("slurm_up") == 0, 4 * (INTERVAL + TIMEOUT))
+        served.wait(lambda page: page.sum("slurm_up") == 0)
         ages = []
         for _ in range(12):
             page = served.page()
@@ -66,12 +72,16 @@ def test_slurmctld_goes_away_and_comes_back(lab: Lab, served: Served, how: str) 
             time.sleep(0.5)
         assert ages == sorted(ages) and ages[-1] - ages[0] > 4, "ages grow while nothing is read"
     finally:
+        back = time.monotonic()
         lab.ctld("start" if how == "stopped" else "cont")
-    polls = 2 * INTERVAL + TIMEOUT
-    served.wait(lambda page: page.sum("slurm_up") == 1, polls + 3)
-    page = served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]), 2 * polls)
+    asked = counted(tmp_path / "runs", "scontrol ping")
+    served.wait(lambda page: page.sum("slurm_up") == 1)
+    # the first that is asked from now on finds it; the poll that follows asks too, and a page may come after that
+    assert counted(tmp_path / "runs", "scontrol ping") <= asked + 3
+    page = served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]))
     assert page.sum("slurm_controller_up") == 1
-    served.wait(lambda page: all(age < ages[-1] for _, age in page.samples["slurm_part_age_seconds"]), 2 * polls)
+    # all of it was read since then, and not before
+    served.wait(lambda page: all(age < time.monotonic() - back for _, age in page.samples["slurm_part_age_seconds"]))
 
 
 def test_ten_scrapers_run_no_more_commands_than_none(lab: Lab, served: Served, tmp_path: Path) -> None:
@@ -79,9 +89,9 @@ def test_ten_scrapers_run_no_more_commands_than_none(lab: Lab, served: Served, t
 
     def commands_in(seconds: float) -> int:
         """Fast commands only: whether a slow one falls into the window is chance."""
-        count = fast_runs(runs)
+        count = counted(runs, *FAST)
         time.sleep(seconds)
-        return fast_runs(runs) - count
+        return counted(runs, *FAST) - count
 
     seconds = 20.0
     alone = commands_in(seconds)
@@ -100,22 +110,17 @@ def test_ten_scrapers_run_no_more_commands_than_none(lab: Lab, served: Served, t
     stop.set()
     for thread in threads:
         thread.join()
-    assert len(scrapes) > 200
+    assert len(scrapes) > 20
     assert set(scrapes) == {1.0}
     polls = seconds / INTERVAL
-    assert 0 < crowded <= alone + 4, f"{alone} commands alone, {crowded} with {len(scrapes)} scrapes"
-    assert alone <= 4 * (polls + 1)
-
-
-def fast_runs(runs: Path) -> int:
-    fast = ("squeue", "sdiag", "scontrol show nodes", "scontrol ping")
-    return sum(line.startswith(fast) for line in runs.read_text().splitlines())
+    for commands in (alone, crowded):
+        assert 0 < commands <= len(FAST) * (polls + 1), f"{alone} alone, {crowded} with {len(scrapes)} scrapes"
 
 
 def test_every_command_that_was_run_is_in_the_table(served: Served, tmp_path: Path) -> None:
     from slurmscope.slurm.commands import COMMANDS
 
-    served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]), 20)
+    served.wait(lambda page: all(value == 1 for _, value in page.samples["slurm_part_up"]))
     known = {" ".join(command.argv[:3]) for command in COMMANDS}
     for line in (tmp_path / "runs").read_text().splitlines():
         assert " ".join(line.split()[:3]) in known, line
@@ -124,8 +129,8 @@ def test_every_command_that_was_run_is_in_the_table(served: Served, tmp_path: Pa
 def test_it_stops_at_once_and_leaves_no_command(lab: Lab, served: Served) -> None:
     lab.ctld("stop")
     try:
-        served.wait(lambda page: page.sum("slurm_up") == 0, 4 * (INTERVAL + TIMEOUT))
+        served.wait(lambda page: page.sum("slurm_up") == 0)
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(10) == 0
+        assert served.process.wait(60) == 0
     finally:
         lab.ctld("cont")

@@ -114,7 +114,9 @@ def compared(life: Life, rows: list[dict[str, str]]) -> None:
     assert line[0].state == "PENDING"
     assert (line[-1].time, line[-1].state) == (int(row["End"]), state)
     assert [one.time for one in line] == sorted(one.time for one in line)
-    assert [one.time for one in line if one.state == "RUNNING"][:1] == ([int(row["Start"])] if ran else [])
+    began = [one.time for one in line if one.state == "RUNNING"][:1]
+    # one that was requeued in the second in which it began need not have been seen to run
+    assert began == ([int(row["Start"])] if ran else []) or (not began and row["Start"] == row["End"])
     assert life.accounted
     assert life.gone_time is None
 
@@ -163,7 +165,7 @@ def test_jobs_are_kept_as_sacct_tells_them(lab: Lab, tmp_path: Path) -> None:
         lab.wait_for(lambda: ended(lab, since), 400)
         page = served.page()
         passes = page.sum("slurm_command_runs_total", part="history")
-        served.wait(lambda page: page.sum("slurm_command_runs_total", part="history") >= passes + 2, 60)
+        served.wait(lambda page: page.sum("slurm_command_runs_total", part="history") >= passes + 2)
 
     told = {key: rows for key, rows in accounted(lab, since).items() if _new(rows, since)}
     assert len(told) > 520

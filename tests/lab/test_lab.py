@@ -93,7 +93,7 @@ def test_user_with_a_dot(lab: Lab) -> None:
 def test_a_new_job_runs_soon(lab: Lab) -> None:
     job = lab.run("sbatch", "--parsable", "-o/dev/null", "--mem=100", "-t1", user="carol", input=b"#!/bin/sh\n")
     number = job.stdout.decode().strip()
-    lab.wait_for(lambda: lab.run("squeue", "-h", "-t", "all", "-j", number, "-o", "%T").stdout == b"COMPLETED\n", 30)
+    lab.wait_for(lambda: lab.run("squeue", "-h", "-t", "all", "-j", number, "-o", "%T").stdout == b"COMPLETED\n")
 
 
 def test_native_metrics(lab: Lab) -> None:

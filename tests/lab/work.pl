@@ -8,14 +8,18 @@
 #   work.pl OPTIONS     does what it is told, then writes NAME.ready into the folder, and holds what it has until it is
 #                       killed, without a further use of the processor
 #
+#   --seconds SECONDS   ends by itself after so long, and writes the processor time of all of it into NAME.used
 #   --folder DIR        where its files are
 #   --burners N         processes that burn the processor, each …
 #   --user SECONDS      … in user mode for so long
 #   --system SECONDS    … and in the kernel for so long
+#   --duty SHARE        … and of the time after that, until the end, this share; without them it does so itself
+#   --spinners N        threads besides the first, which do the same
 #   --idlers N          processes that only sleep
 #   --threads N         threads besides the first, which only sleep
 #   --memory MIB        memory of its own, all of it touched
 #   --files N           files that are open
+#   --nice N            gives way to others, as nice does, from when it has these
 #   --bytes N           bytes that are written to the disk, and then read from it, …
 #   --calls N           … each in so many calls
 #   --beat              burns without end, and appends a line to NAME.beat ten times a second: the time, and the
@@ -28,18 +32,30 @@ use Config;
 use Fcntl;
 use Getopt::Long;
 use IO::Handle;
-use Time::HiRes qw(clock_gettime CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME);
+use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC CLOCK_PROCESS_CPUTIME_ID CLOCK_REALTIME CLOCK_THREAD_CPUTIME_ID);
 
-my %o = (folder => '/tmp', burners => 0, user => 0, system => 0, idlers => 0, threads => 0, memory => 0, files => 0,
-    bytes => 0, calls => 1, beat => 0);
-GetOptions(\%o, 'folder=s', 'burners=i', 'user=f', 'system=f', 'idlers=i', 'threads=i', 'memory=i', 'files=i',
-    'bytes=i', 'calls=i', 'beat') or exit 2;
+my %o = (folder => '/tmp', seconds => 86400 * 365, burners => 0, user => 0, system => 0, duty => 0, spinners => 0,
+    idlers => 0, threads => 0, memory => 0, files => 0, nice => 0, bytes => 0, calls => 1, beat => 0);
+GetOptions(\%o, 'folder=s', 'seconds=f', 'burners=i', 'user=f', 'system=f', 'duty=f', 'spinners=i', 'idlers=i',
+    'threads=i', 'memory=i', 'files=i', 'nice=i', 'bytes=i', 'calls=i', 'beat') or exit 2;
+my $start = clock_gettime(CLOCK_MONOTONIC);
 my $name = join '.', $ENV{SLURM_JOB_ID} // 0, $ENV{SLURM_STEP_ID} // 'batch', $ENV{SLURM_PROCID} // 0;
 
 # So that the files that are open are those it was told of.
 close $_ for *STDIN, *STDOUT, *STDERR;
 
-sub hold { sleep 86400 while 1 }
+sub passed { clock_gettime(CLOCK_MONOTONIC) - $start }
+
+sub hold { while ((my $left = $o{seconds} - passed()) > 0) { sleep $left } }
+
+# What it was kept from it does later: its share is the same on a machine that others use.
+sub spin {
+    my ($n, $from, $used) = (0, passed(), clock_gettime(CLOCK_THREAD_CPUTIME_ID));
+    while ((my $now = passed()) < $o{seconds}) {
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID) - $used < $o{duty} * ($now - $from)) { $n++ for 1 .. 2_000 }
+        else { sleep 0.02 }
+    }
+}
 
 sub burn {
     my $n = 0;
@@ -57,18 +73,25 @@ for (1 .. $o{burners}) {
     burn();
     my ($user, $system) = times;
     syswrite $to, sprintf "%.2f %.2f\n", $user, $system;
-    hold();
+    if ($o{duty}) { spin() } else { hold() }
+    exit;
 }
-for (1 .. $o{idlers}) { hold() unless fork }
+for (1 .. $o{idlers}) {
+    next if fork;
+    hold();
+    exit;
+}
 
-if ($o{threads}) {
+if ($o{threads} || $o{spinners}) {
     require threads;
     threads->create(\&hold)->detach for 1 .. $o{threads};
+    threads->create(\&spin)->detach for 1 .. $o{spinners};
 }
 
 my $memory = "\1" x ($o{memory} << 20);
 
 my @files = map { open my $file, '>', "$o{folder}/$name.open.$_" or die "open: $!"; $file } 1 .. $o{files};
+setpriority 0, 0, $o{nice};
 
 my $evicted = 0;
 if ($o{bytes}) {
@@ -112,4 +135,9 @@ if ($o{beat}) {
         syswrite $beat, sprintf "%.6f %.6f\n", $now, clock_gettime(CLOCK_PROCESS_CPUTIME_ID);
     }
 }
-hold();
+if ($o{duty} && !$o{burners} && !$o{spinners}) { spin() } else { hold() }
+1 while wait != -1;
+open my $used, '>', "$o{folder}/$name.used" or die "open: $!";
+my $sum = 0;
+$sum += $_ for times;
+printf $used "%.2f\n", $sum;

@@ -52,14 +52,14 @@ class Work:
         argv = ["sbatch", "--parsable", "-o/dev/null", f"--mem={mem}", *options]
         number = self.lab.run(*argv, user="alice", input=f"#!/bin/sh\n{script}\n".encode()).stdout.decode().strip()
         try:
-            jobs = self.lab.wait_for(lambda: self._numbers(number, count), 60)
-            done = [self.lab.wait_for(partial(self._done, job, workers), 120) for job in jobs]
+            jobs = self.lab.wait_for(lambda: self._numbers(number, count))
+            done = [self.lab.wait_for(partial(self._done, job, workers)) for job in jobs]
             if "--memory" in script:
                 time.sleep(_SUMMED_UP)
             yield [one for one in done if one is not None]
         finally:
             self.lab.run("scancel", number)
-            self.lab.wait_for(lambda: not self.lab.run("squeue", "-h", "-j", number).stdout, 60)
+            self.lab.wait_for(lambda: not self.lab.run("squeue", "-h", "-j", number).stdout)
             self.lab.run("sh", "-c", f"rm -f {FOLDER}/*.*.* {SCRATCH}/*.*.*")
 
     def _numbers(self, number: str, count: int) -> list[str]:

@@ -19,7 +19,7 @@ from slurmscope.measured import courses as module
 from slurmscope.measured.courses import MOST_JOBS, Courses
 from slurmscope.measured.tally import Tally
 from slurmscope.model import Job, Part, Snapshot
-from slurmscope.store.protocol import Store, Unreachable
+from slurmscope.store.protocol import Store, Unreachable, UsageAsked
 from slurmscope.store.sqlite import SqliteStore
 from slurmscope.summary import Summary
 
@@ -319,3 +319,43 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         await scene.archive.close()
 
     asyncio.run(what())
+
+
+def test_what_the_gpus_of_a_job_did_is_counted_once_it_has_ended(tmp_path: Path) -> None:
+    gpus = (GpuUse(uuid="a", index=0, utilization=0.25), GpuUse(uuid="b", index=1, utilization=0.75))
+    over = life(
+        1,
+        C,
+        state="COMPLETED",
+        submit_time=T0 - 10,
+        start_time=T0,
+        end_time=T0 + 600,
+        counted_time=T0 + 600,
+        node_list="n1",
+        gpus={"a100": 2},
+    )
+
+    def end(store: Store) -> None:
+        with store.writing(C) as writer:
+            writer.put_lives([over])
+
+    async def what() -> Scene:
+        scene = Scene(tmp_path / "history.db")
+        await scene.see(running(gpus={"a100": 2}))
+        await scene.tell(T0, *range(0, 601, 15), gpus=gpus)
+        await scene.courses.flush()
+        assert await scene.archive.call(lambda store: store.life(C, *over.key)) is None
+        await scene.archive.call(end)
+        await scene.see()
+        scene.now += 120
+        await scene.beat(lambda: not len(scene.courses))
+        await scene.archive.close()
+        return scene
+
+    store = SqliteStore(asyncio.run(what()).path)
+    found = store.life(C, *over.key)
+    assert found is not None and found.gpu_share == pytest.approx(0.5)
+    assert (found.state, found.end_time) == ("COMPLETED", T0 + 600)
+    (sums,) = store.usage(UsageAsked(since=0, until=1 << 30))
+    assert (sums.amounts.gpu_used_ms, sums.amounts.gpu_known_seconds) == (600_000, 1200)
+    store.close()

@@ -19,7 +19,7 @@ from slurmscope.course import TRACE, Sample
 from slurmscope.measure import GpuUse
 from slurmscope.measured import courses as module
 from slurmscope.measured import service
-from slurmscope.measured.plausible import node_of
+from slurmscope.measured.plausible import node_of, plausible
 from slurmscope.measured.service import Measuring
 from slurmscope.settings import Settings
 from slurmscope.settings import Trace as TraceSettings
@@ -243,6 +243,25 @@ def test_nodes_processes_and_what_the_store_may_have_are_bounded_too(
         await scene.archive.close()
 
     asyncio.run(what())
+
+
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        ({"user_seconds": 15.0 * 16384}, True),
+        ({"user_seconds": 15.0 * 16384, "system_seconds": 1.0}, False),
+        ({"core_seconds": {0: 15.0, 16383: 1.0}}, True),
+        ({"core_seconds": {16384: 1.0}}, False),
+        ({"core_seconds": {0: 15.0 * 16385}}, False),
+        ({"swap": 1 << 48}, True),
+        ({"swap": (1 << 48) + 1}, False),
+        ({"reads": 15 << 32, "writes": 15 << 32}, True),
+        ({"reads": (15 << 32) + 1}, False),
+        ({"writes": (15 << 32) + 1}, False),
+    ],
+)
+def test_where_numbers_begin_that_cannot_be(told: dict[str, Any], counts: bool) -> None:
+    assert plausible(Sample(node="n1", start=float(T0), end=T0 + 15.0, source=TRACE, **told)) == counts
 
 
 def test_a_summary_is_not_replaced_by_one_of_less(tmp_path: Path) -> None:

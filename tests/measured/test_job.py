@@ -16,7 +16,6 @@ from served import SLURMSCOPE
 from store.made import life
 
 from slurmscope import course as courses
-from slurmscope.cli_job import bars_of
 from slurmscope.course import AGENT, Course, Sample
 from slurmscope.life import Life
 from slurmscope.measure import GpuUse
@@ -62,6 +61,8 @@ def course() -> Course:
                     source=AGENT,
                     cpus=4,
                     cpu_seconds=60 * cores,
+                    user_seconds=45 * cores,
+                    system_seconds=15 * cores,
                     memory=512 * MIB,
                     limit=2048 * MIB,
                     read_bytes=MIB,
@@ -127,15 +128,15 @@ def test_a_job_and_what_it_used(url: str) -> None:
     for line in (
         "train, of alice (vision), on alpha",
         "2023-11-14 22:13:20 UTC, ended 2023-11-15 00:13:20 UTC: 2 h 0 min",
-        "8 CPUs, 4.0 GiB, 2 nodes (n[1-2]), for 1 d 0 h at most",
+        "8 CPUs, 4 GiB, 2 nodes (n[1-2]), for 1 d 0 h at most",
         "75 % of its time, by the agent",
-        "6.0 cores, at most 8.0, 75 % of what it could use; 9.0 CPU hours",
-        "1.0 GiB, at most 1.0 GiB, 25 % of its limit",
-        "50 %, at most 50 %; memory at most 64.0 MiB; 0.15 kWh",
-        "180.0 MiB read, 0 B written",
+        "6.0 cores, at most 8.0, 75 % of what it could use; 9.0 CPU hours, 25 % of it in the kernel",
+        "1 GiB, at most 1 GiB, 25 % of its limit",
+        "50 %, at most 50 %; memory at most 64 MiB; 0.15 kWh",
+        "180 MiB read, 0 B written",
         "py [31mthon (4 threads)",
         "0 to 8.0 cores",
-        "0 to 1.0 GiB",
+        "0 to 1 GiB",
     ):
         assert line in newest, line
     drawn = next(line for line in newest.splitlines() if line.startswith("CPU over time")).split()[3]
@@ -223,11 +224,3 @@ def test_what_is_not_there(url: str, tmp_path: Path) -> None:
     assert "--cluster: expected one of alpha, beta, found gamma" in asked(url, "7", "--cluster", "gamma", status=2)
     assert "JOBID: expected a number" in asked(url, "seven", status=2)
     assert "is not there" in asked(f"sqlite:{tmp_path}/none.db", "7", status=1)
-
-
-def test_bars() -> None:
-    assert bars_of([0, 1, 2, None, 7], 60) == "▁▂▃·█"
-    assert bars_of([None, None], 60) == "··"
-    assert bars_of([0.0, 0.0], 60) == "▁▁"
-    assert bars_of([], 60) == ""
-    assert bars_of([1.0] * 100 + [None] * 100, 4) == "██··"

@@ -104,7 +104,7 @@ def metric(served: Served, name: str) -> float:
     return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + "{")), -1.0)
 
 
-def until(what: Callable[[], bool], served: Served, seconds: float = 60) -> None:
+def until(what: Callable[[], bool], served: Served, seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, served.log.read_text()
@@ -188,7 +188,7 @@ def test_prometheus_away_and_back(tmp_path: Path, scraped: Scraped) -> None:
         assert metric(served, "slurm_up") == 1
         assert served.log.read_text().count("Prometheus cannot be asked") == 1
     try:
-        until(lambda: metric(served, "slurm_prometheus_jobs_total") == 6, served, 90)
+        until(lambda: metric(served, "slurm_prometheus_jobs_total") == 6, served)
     finally:
         assert served.stop() == 0
     assert "Prometheus answers again" in served.log.read_text()
@@ -222,27 +222,34 @@ def test_while_prometheus_itself_was_away_nothing_was_measured(tmp_path: Path, s
         job = lived(TOLD, Scraped(server, begin, end))
         found = await prometheus.course(C, job)
         await prometheus.close()
-        assert found is not None
-        return summary(found, 1, begin, end).coverage or 0.0
+        return 0.0 if found is None else summary(found, 1, begin, end).coverage or 0.0
 
-    begin = int(time.time())
+    def measured(since: int) -> int:
+        """Until most of the time since then, which is some seconds at least, is covered; until when that was."""
+        for _ in range(120):
+            time.sleep(1)
+            now = int(time.time())
+            if now - since >= 4 and asyncio.run(coverage(since, now)) > 0.7:
+                return now
+        raise AssertionError("Prometheus has not begun to scrape")
+
     try:
+        begin = measured(int(time.time()))
         time.sleep(8)
-        assert asyncio.run(coverage(begin, int(time.time()))) > 0.7
         server.kill()
         away = time.time()
         time.sleep(12)
         server.start()
         back = time.time()
-        time.sleep(4)
-        end = int(time.time())
+        end = measured(int(back) + 1)
         found = asyncio.run(coverage(begin, end))
     finally:
         server.close()
         page.shutdown()
         page.server_close()
     assert found < 1 - (back - away - 1) / (end - begin), "the time in which it was away is a gap"
-    assert found > 0.3
+    # a machine that is busy may have let it scrape less often than it should
+    assert found > 0.5 * (away - begin) / (end - begin), "what was before is known"
 
 
 def test_something_else_in_place_of_prometheus() -> None:

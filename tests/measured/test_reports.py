@@ -29,6 +29,18 @@ def test_a_node_that_told_of_nothing_first_is_bounded_like_all(monkeypatch: pyte
     found.take(report("n2", NOW, *jobs[:2]))
 
 
+def test_who_was_heard_from_is_told_without_changing_anything() -> None:
+    clock = [NOW]
+    found = Reports(clock=lambda: clock[0])
+    found.take(report("n1", NOW - 10, measure(1, 1)))
+    found.take(report("n2", NOW))
+    assert [(node, when) for _, node, when in found.heard()] == [("n1", NOW - 10), ("n2", NOW)]
+    version = found.version
+    clock[0] += 295
+    assert [node for _, node, _ in found.heard()] == ["n2"]
+    assert found.version == version
+
+
 def test_a_node_that_is_known_may_report_though_there_is_room_for_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "_MOST_NODES", 1)
     found = Reports(clock=lambda: NOW)

@@ -37,14 +37,14 @@ class Agent:
         """Status, kind and text."""
         asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
         try:
-            with urllib.request.urlopen(asked, timeout=10) as answer:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
                 return answer.status, answer.headers["content-type"], answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.headers["content-type"], error.read().decode()
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(15)
+        return self.process.wait(60)
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def _answers(agent: Agent) -> bool:
     return False
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
+def until(true: Callable[[], bool], seconds: float = 180) -> None:
     """Waits until it is so."""
     end = time.monotonic() + seconds
     while not true():

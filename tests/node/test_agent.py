@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -85,6 +86,9 @@ def test_the_page(tmp_path: Path, promtool: str) -> None:
             assert kind.startswith("application/openmetrics-text") and list(parse_openmetrics(text))
             assert "<td>31<td>" in agent.get("/")[2]
             assert agent.get("/nothing")[0] == 404
+            # another site's name may be made to lead here
+            for path in ("/", "/metrics"):
+                assert (agent.get(path, Host="evil.example")[0], agent.get(path, Host="localhost")[0]) == (421, 200)
         assert "stopped" in agent.log.read_text()
 
 
@@ -211,18 +215,24 @@ def test_an_address_that_is_taken(tmp_path: Path) -> None:
         assert ours.status == "ok" and "an agent serves" in ours.message
 
 
+PUSHED = re.compile(r"^push_time_seconds\{.*\} (\S+)$", re.MULTILINE)
+
+
 @contextlib.contextmanager
 def watched(server: Server) -> Iterator[list[tuple[float, set[str] | None]]]:
-    """What the gateway shows, all the while: when, and the jobs; None while it is away."""
+    """What the gateway shows, all the while: when it was last pushed to, and the jobs; None while it is away."""
     seen: list[tuple[float, set[str] | None]] = []
     over = threading.Event()
 
     def watch() -> None:
         while not over.is_set():
             shown: set[str] | None = None
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{server.url}/metrics", timeout=5) as answer:
-                shown = jobs(answer.read().decode())
-            seen.append((time.monotonic(), shown))
+            pushed = 0.0
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{server.url}/metrics", timeout=30) as answer:
+                page = answer.read().decode()
+                shown = jobs(page)
+                pushed = max(map(float, PUSHED.findall(page)), default=0.0)
+            seen.append((pushed, shown))
             time.sleep(0.05)
 
     thread = threading.Thread(target=watch)
@@ -235,7 +245,7 @@ def watched(server: Server) -> Iterator[list[tuple[float, set[str] | None]]]:
 
 
 def test_the_pushgateway(tmp_path: Path, pushgateway: Server) -> None:
-    """It never shows a job 5 s after that has ended, always shows those that run, and may be killed."""
+    """It never shows a job that has ended once the agent has looked anew, always those that run, and may be killed."""
     url = f'[pushgateway]\nurl = "{pushgateway.url}"'
     with groups(trees(V2), SCOPE) as made, running(tmp_path, url) as agent:
         stays, _ = made.work("job_41/step_0/user/task_0", told(41))
@@ -244,17 +254,22 @@ def test_the_pushgateway(tmp_path: Path, pushgateway: Server) -> None:
             def shows(*wanted: str) -> None:
                 until(lambda: bool(seen) and seen[-1][1] == set(wanted))
 
+            def pushed_late(job: str, ended: float) -> int:
+                """How often it was pushed though it had ended."""
+                return len({when for when, shown in seen if when > ended and job in (shown or ())})
+
             shows("41")
             ends, _ = made.work("job_42/step_0/user/task_0", told(42))
             shows("41", "42")
             begun = len(seen)
             ends.kill()
             ends.wait()
-            ended = time.monotonic()
+            ended = time.time()
             shows("41")
             time.sleep(6)  # as long as it must not come back
             assert all(shown is not None and "41" in shown for _, shown in seen[begun:])  # no hole
-            assert all("42" not in (shown or ()) for when, shown in seen if when > ended + 5)
+            assert pushed_late("42", ended) <= 1  # the agent may have been looking when it ended
+            assert "42" not in (seen[-1][1] or ())
 
             # one that ends while the gateway is away, which comes back with what it had written down
             third, _ = made.work("job_43/step_0/user/task_0", told(43))
@@ -265,10 +280,10 @@ def test_the_pushgateway(tmp_path: Path, pushgateway: Server) -> None:
             third.wait()
             until(lambda: seen[-1][1] is None)
             pushgateway.start()
-            back = time.monotonic()
+            back = time.time()
             shows("41")
             time.sleep(6)
-            assert all("43" not in (shown or ()) for when, shown in seen if when > back + 5)
+            assert pushed_late("43", back) == 0
             assert "41" in (seen[-1][1] or ())
             stays.kill()
             stays.wait()
@@ -432,8 +447,8 @@ def test_looks_go_on_while_slurmctld_is_asked() -> None:
 
         agent._scheduler.ask = ask  # type: ignore[method-assign,assignment]
         collector.unknown = ["scope/sFV1M7EWC9FF00"]
-        await asyncio.wait_for(agent.look(), 10)
-        await asyncio.wait_for(agent.look(), 10)
+        await asyncio.wait_for(agent.look(), 120)
+        await asyncio.wait_for(agent.look(), 120)
         assert (collector.looks, collector.learnt) == (2, [])
         answered.set()
         await comes(lambda: collector.learnt == [{"scope/sFV1M7EWC9FF00": 7}])

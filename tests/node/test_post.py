@@ -28,7 +28,7 @@ def times(question: Question) -> list[int]:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not true():
             await asyncio.sleep(0.01)
 

@@ -110,7 +110,7 @@ async def running(sink: Sink) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def until(true: Callable[[], bool], seconds: float = 60) -> None:
+async def until(true: Callable[[], bool], seconds: float = 180) -> None:
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.02)

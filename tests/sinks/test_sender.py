@@ -74,7 +74,7 @@ def running(far: Far, spool: Spool, body: Callable[[Sender], Awaitable[None]], m
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not true():
             await asyncio.sleep(0.002)
 

@@ -37,7 +37,9 @@ def test_what_is_no_answer_is_none_there_either() -> None:
 def test_a_job_that_was_cancelled_as_it_was_submitted_is_kept() -> None:
     """As Slurm 26.05 told it: without a partition, without any amount."""
     row = "32|32|root|root||Unknown|CANCELLED by 0|None|0|||1794759707|Unknown|1794759707|1794759707|00:00:00||"
-    data = (row + "None assigned|||0:0|0:0|00:00:00|||||0|allocation|").replace("|", "@field").encode() + b"\n"
+    data = (row + "None assigned|||0:0|0:0|00:00:00|||||0|allocation|/root|salloc|").replace(
+        "|", "@field"
+    ).encode() + b"\n"
     parsed = parse_history(data, MARKS)
     assert (parsed.skipped, len(parsed.value)) == (0, 1)
     (found,) = parsed.value

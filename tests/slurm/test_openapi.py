@@ -372,3 +372,11 @@ def test_ten_thousand_mutated_recordings_through_every_parser() -> None:
         except (ValueError, TransportError):
             malformed += 1
     assert read > 1000 and malformed > 1000
+
+
+def test_the_threads_of_a_core_are_those_that_are_cpus() -> None:
+    one = {"name": "n1", "state": ["IDLE"], "real_memory": 1000, "alloc_cpus": 0, "alloc_memory": 0}
+    made = {"sockets": 2, "cores": 16, "threads": 2}
+    for cpus, threads in ((64, 2), (32, 1)):
+        (node,) = nodes.parse_nodes(json.dumps({"nodes": [one | made | {"cpus": cpus}]}).encode(), MARKS).value
+        assert node.threads_per_core == threads

@@ -124,7 +124,9 @@ def verdicts(part: str, mine: Any, theirs: Any) -> dict[tuple[str, str], str]:
                 found[str(key), field] = "same"
             elif field in moved and grew(value, other, moved[field]):
                 found[str(key), field] = "moved"
-            elif field in lacks and value in (None, {}):
+            elif field in lacks and (
+                value in (None, {}) or (isinstance(value, dict) and value.items() <= other.items())
+            ):
                 found[str(key), field] = "lacks"
             else:
                 found[str(key), field] = f"PySlurm {value!r}, text {other!r}"
@@ -276,6 +278,9 @@ def test_nodes_of_which_little_is_known() -> None:
     assert (silent.load, silent.memory_free, silent.boot_time, silent.gpus) == (None, None, None, {})
     kept = node(old, cpus=64, core_spec_cnt=2, threads=2, mem_spec_limit=1024)
     assert (kept.cpus_effective, kept.memory_reserved) == (60, 1 << 30)
+    assert node(old, cpus=64, sockets=2, cores_per_socket=16, threads=2).threads_per_core == 2
+    assert node(new, total_cpus=64, sockets=2, cores_per_socket=16, threads_per_core=2).threads_per_core == 2
+    assert node(new, threads_per_core=None).threads_per_core is None
     # taken apart at every comma, and put together again
     taken = node(old, gres_used=["gpu:a100:2(IDX:0", "2)", "gpu:h100:1(IDX:4)"])
     assert taken.gpus_allocated == {"a100": 2, "h100": 1}

@@ -201,6 +201,7 @@ def test_a_node_is_read_field_by_field() -> None:
     assert (node.cpus, node.cpus_allocated, node.cpus_idle, node.cpus_other) == (80, 32, 48, 0)
     assert node.gpu_use() == {"rtx8000": {"allocated": 8, "idle": 0, "stranded": 0, "unavailable": 0}}
     assert (node.memory, node.memory_allocated) == (386618 * 2**20, 131072 * 2**20)
+    assert node.threads_per_core == 2
     assert node.memory_free == 1024 * 2**20
     assert (node.load, node.weight, node.version) == (30.12, 3, "24.11.5")
     assert node.partitions == ("main", "long")

@@ -252,6 +252,25 @@ def test_exit_codes_of_old_and_new(written: str, code: str | None) -> None:
     assert values.exit_code(written) == code
 
 
+@pytest.mark.parametrize(
+    ("cpus", "sockets", "cores", "threads", "found"),
+    [
+        (64, 2, 16, 2, 2),
+        (32, 2, 16, 2, 1),  # slurm.conf counts cores
+        (128, 1, 32, 4, 4),
+        (16, 16, 1, 1, 1),
+        (4, 2, 16, 2, 1),  # a node that is not what slurm.conf says
+        (64, None, None, 2, 2),
+        (64, 2, 16, None, None),
+        (64, 2, 16, 0, None),
+    ],
+)
+def test_threads_of_a_core(
+    cpus: int, sockets: int | None, cores: int | None, threads: int | None, found: int | None
+) -> None:
+    assert values.threads_per_core(cpus, sockets, cores, threads) == found
+
+
 @pytest.mark.parametrize("nonsense", ["", "x", "1_", "_1"])
 def test_what_is_no_job_id_is_refused(nonsense: str) -> None:
     with pytest.raises(ValueError):

@@ -45,7 +45,7 @@ def sample(job_id: int = ALICES, **more: Any) -> dict[str, Any]:
 
 
 def post(served: Served, body: Any, path: str = "/trace", **headers: str) -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with contextlib.closing(connection):
         connection.request("POST", path, data, headers)
@@ -252,7 +252,7 @@ def test_what_munge_does_not_prove_is_not_taken(signed: Served, munged: Munged) 
 
 def test_who_signs_with_nonsense_gets_no_body_read(signed: Served) -> None:
     """It is answered before the body comes, which never does."""
-    with socket.create_connection(("127.0.0.1", signed.port), timeout=5) as client:
+    with socket.create_connection(("127.0.0.1", signed.port), timeout=60) as client:
         client.sendall(b"POST /trace HTTP/1.1\r\nHost: x\r\nAuthorization: Munge x\r\nContent-Length: 100\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 401")
 
@@ -342,7 +342,7 @@ def test_wrong_types_deep_nesting_and_long_bodies(served: Served) -> None:
 
 def attack_with_jobs(served: Served) -> None:
     """100,000 made-up jobs."""
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     for start in range(10_000, 110_000, 300):
         some = [
             {"job_id": start + at, "pid": 1, "cpus": 1, "threads": 1, "mem": 1, "hostname": "n1"} for at in range(300)

@@ -20,6 +20,7 @@ from slurmscope.slurm.text import (
     GATHER_TYPE,
     PRIVATE_DATA,
     SLURM_USER,
+    STORE_FLAGS,
     TRACK_TYPE,
     Malformed,
     pairs_of,
@@ -82,6 +83,8 @@ _HISTORY = {
     "NodeList": rules.host,
     "Reservation": rules.reservation,
     "JobName": rules.job_name,
+    "WorkDir": rules.path,
+    "SubmitLine": rules.free,
 }
 
 
@@ -259,6 +262,25 @@ def shares(names: Seen, data: str, marks: tuple[str, str]) -> str:
     return "".join(line + "\n" for line in found)
 
 
+# --- sacctmgr show account ------------------------------------------------------------------------------------
+
+
+def coordinators(names: Seen, data: str, marks: tuple[str, str]) -> str:
+    found, good = [], 0
+    for line in data.split("\n"):
+        account, bar, users = line.rpartition("|")
+        if account:
+            good += 1
+            found.append(
+                rules.name(names, account) + bar + ",".join(rules.name(names, user) for user in users.split(","))
+            )
+        elif line.strip():
+            found.append(rules.free(names, line))
+    if not good:
+        raise Malformed("no row of sacctmgr's")
+    return "".join(line + "\n" for line in found)
+
+
 # --- scontrol ping and config ---------------------------------------------------------------------------------
 
 _PING = re.compile(r"(Slurmctld)\(([a-z0-9/]*)\) at (\S+) (is|are) ([A-Z/]+)", re.IGNORECASE)
@@ -282,7 +304,7 @@ def controllers(names: Seen, data: str, marks: tuple[str, str]) -> str:
 # What changes a meaning and tells nothing of anybody.
 _SETTINGS = {
     **_keys(rules.plain, "SLURM_VERSION BOOT_TIME"),
-    **_keys(rules.word, f"{ACCOUNTING_TYPE} {PRIVATE_DATA} {GATHER_TYPE} {TRACK_TYPE}"),
+    **_keys(rules.word, f"{ACCOUNTING_TYPE} {STORE_FLAGS} {PRIVATE_DATA} {GATHER_TYPE} {TRACK_TYPE}"),
     **_keys(rules.word, "AccountingStorageEnforce AccountingStorageTRES EnforcePartLimits GresTypes MinJobAge"),
     **_keys(rules.word, "MaxArraySize MaxJobCount PreemptMode PreemptType PriorityType"),
     **_keys(rules.word, "PriorityWeightAge PriorityWeightAssoc PriorityWeightFairShare PriorityWeightJobSize"),
@@ -354,6 +376,7 @@ PARTS: Mapping[str, Callable[[Seen, str, tuple[str, str]], str]] = {
     "limits": limits,
     "shares": shares,
     "accounting": report,
+    "coordinators": coordinators,
     "config": config,
     "history": history,
 }

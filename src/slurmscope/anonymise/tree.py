@@ -93,7 +93,7 @@ _BELOW: dict[tuple[str, str], Rule] = {
     ("reservation", "name"): rules.reservation,
     ("state", "current"): rules.word,
     ("state", "reason"): rules.reason,
-    ("shares", "name"): rules.name,
+    **{(above, "name"): rules.name for above in ("shares", "accounts", "coordinators")},
     ("reservations", "name"): rules.reservation,
     ("client", "group"): rules.name,
     ("tres", "configured"): rules.word,

@@ -7,10 +7,11 @@ All of it follows from the job and from how its owner works, so that it is the s
 
 from __future__ import annotations
 
-from functools import lru_cache
+from msgspec.structs import replace
 
 from slurmscope import model
 from slurmscope.demo import jobs
+from slurmscope.demo.scripts import SALLOC, program, submit_line, work_dir
 from slurmscope.life import Accounted, Step
 
 PREEMPTED = "PREEMPTED"
@@ -23,13 +24,6 @@ _ENDS = {
     jobs.OUT_OF_MEMORY: ("OUT_OF_MEMORY", "0:125"),
 }
 _KILLED = ("CANCELLED", "0:15")
-_SALLOC = frozenset({"interactive", "bash", "jupyter", "jupyter-gpu"})
-
-
-@lru_cache(maxsize=4096)
-def program(name: str) -> str:
-    """What a job by such a name starts with srun."""
-    return name.removesuffix(".do").rstrip("0123456789()").rstrip("-_.(") or name
 
 
 def _noise(job: model.Job) -> float:
@@ -37,8 +31,16 @@ def _noise(job: model.Job) -> float:
     return (job.id * 2_654_435_761 + (job.submit_time or 0)) % 4093 / 4093
 
 
-def accounted(job: model.Job, cpu: float, memory: float, steps: int, cancelled_by: str | None = None) -> Accounted:
-    """Of a life that used such parts of its CPUs and its memory, with so many steps of srun."""
+def accounted(
+    job: model.Job, use: tuple[float, float], steps: int, cancelled_by: str | None = None, array: str = ""
+) -> Accounted:
+    """Of a life that used such parts of its CPUs and its memory, with so many steps of srun; of an array with such
+    tasks."""
+    found = _used(job, *use, steps, cancelled_by)
+    return replace(found, submit_line=submit_line(job, array), work_dir=work_dir(job.user, job.account))
+
+
+def _used(job: model.Job, cpu: float, memory: float, steps: int, cancelled_by: str | None) -> Accounted:
     if not job.node_list:
         return Accounted(job, (), 0, None, None, "0:0", cancelled_by)
     if job.end_time is None:
@@ -70,7 +72,7 @@ def _steps(job: model.Job, count: int, used: float, touched: int, energy: int | 
     state, code = _ENDS.get(job.state, _KILLED)
     code = code or job.exit_code
     moved = int(touched * (0.4 + 2 * noise))
-    salloc = "interactive" if job.name in _SALLOC else "batch"
+    salloc = "interactive" if job.name in SALLOC else "batch"
     extern = Step(
         "extern", "extern", "COMPLETED", "0:0", start, end, nodes, nodes, job.cpus, None, 1_000_000,
         1_000_000 * nodes, None, 6000, None,
@@ -112,7 +114,7 @@ def _steps(job: model.Job, count: int, used: float, touched: int, energy: int | 
 def _running(job: model.Job, count: int) -> tuple[Step, ...]:
     """Of steps that are not over, nothing is known but that they are."""
     start, nodes = job.start_time, job.nodes
-    salloc = "interactive" if job.name in _SALLOC else "batch"
+    salloc = "interactive" if job.name in SALLOC else "batch"
     found = [(salloc, salloc, 1, 1, job.cpus // nodes), ("extern", "extern", nodes, nodes, job.cpus)]
     if count:
         found.append(("0", program(job.name), nodes, sum(job.gpus.values()) or nodes, job.cpus))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from slurmscope import model
 from slurmscope.demo import figures, jobs
 from slurmscope.demo.jobs import Job
 from slurmscope.demo.records import job_record
@@ -21,6 +22,15 @@ def of(simulation: Simulation, since: int, until: int) -> tuple[Accounted, ...]:
     return tuple(_accounted(simulation, job) for job in found)
 
 
+def lately(simulation: Simulation, since: int) -> list[Accounted]:
+    """Those that ended since then, and those that run, as if they ended now."""
+    over = [_accounted(simulation, job) for job in simulation.ended if (job.end or 0) >= since]
+    running = [job for job in simulation.holding.values() if job.state == jobs.RUNNING]
+    return over + [
+        _told(simulation, job, replace(job_record(job, simulation.now), end_time=simulation.now)) for job in running
+    ]
+
+
 def _accounted(simulation: Simulation, job: Job) -> Accounted:
     record = job_record(job, simulation.now)
     if job.state == jobs.PENDING:
@@ -28,5 +38,10 @@ def _accounted(simulation: Simulation, job: Job) -> Accounted:
         record = replace(record, start_time=None, end_time=None)
     elif job.state in (jobs.RUNNING, jobs.COMPLETING):
         record = replace(record, state=jobs.RUNNING, end_time=None, exit_code="0:0")
+    return _told(simulation, job, record)
+
+
+def _told(simulation: Simulation, job: Job, record: model.Job) -> Accounted:
     by = job.user.name if job.state == jobs.CANCELLED else None
-    return figures.accounted(record, job.efficiency, job.touched, simulation.habits[job.stream].steps, by)
+    use = job.efficiency, job.touched
+    return figures.accounted(record, use, simulation.habits[job.stream].steps, by, job.array)

@@ -89,6 +89,7 @@ class Job:
     __slots__ = (
         "able",
         "after",
+        "array",
         "array_id",
         "ask",
         "base_priority",
@@ -133,6 +134,7 @@ class Job:
         self.qos = stream.work.qos
         self.submit = submit
         self.array_id: int | None = None
+        self.array = ""  # all of its tasks, as sbatch was told
         self.first = self.last = 0  # the tasks that it stands for
         self.throttle = 0  # how many of them may run at a time; 0: all
         self.begin: int | None = None

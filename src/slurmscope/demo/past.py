@@ -26,7 +26,8 @@ from slurmscope.store.protocol import COARSE, MIDDLE, KeptNode, NodeChange, Span
 
 DAYS = 90
 _MIDDLE_DAYS = 60  # for so long the finer totals are kept
-_MEASURED = 12 * HOUR  # before the end: since then there are agents
+MEASURED = 3 * HOUR  # before the end: of these jobs it is kept what they used over time,
+_GPUS_MEASURED = 32 * DAY  # … and of those with GPUs a summary since then
 _MIB = 2**20
 _BATCH = 5000
 _QOS = {"normal": 4000, "high": 7000, "debug": 6000}
@@ -72,8 +73,8 @@ def _make(store: Store, cluster: str, seed: int, end: int, progress: Callable[[i
     done = 0
     told = lives(quick)
     while some := list(islice(told, _BATCH)):
+        _measure(store, cluster, some, end)  # before, so that what GPUs did is counted at once
         recorder.tell(store, cluster, some, end)
-        _measure(store, cluster, [one for one in some if (one.job.end_time or 0) > end - _MEASURED])
         done += len(some)
         progress(done, of)
     while batch := list(islice(points, 4 * _BATCH)):
@@ -91,9 +92,16 @@ def _make(store: Store, cluster: str, seed: int, end: int, progress: Callable[[i
         writer.put_spans([Span(begin, end)])
 
 
-def _measure(store: Store, cluster: str, told: list[Accounted]) -> None:
+def _measure(store: Store, cluster: str, told: list[Accounted], end: int) -> None:
+    found = []
+    for one in told:
+        age = end - (one.job.end_time or 0)
+        if age < MEASURED:
+            found.append(measured.of(one))
+        elif one.job.gpus and age < _GPUS_MEASURED:
+            found.append(measured.in_brief(one))
     with store.writing(cluster) as writer:
-        writer.put_measured([one for one in map(measured.of, told) if one is not None])
+        writer.put_measured([one for one in found if one is not None])
 
 
 # --- jobs -------------------------------------------------------------------------------------------------------------
@@ -150,7 +158,8 @@ def _life(run: Run, number: int, quick: Quick) -> Accounted:
         restarts=run.restarts,
         exit_code=code if nodes else "0:0",
     )
-    return figures.accounted(record, *submission.use, quick.habits[stream].steps, run.by)
+    tasks = f"1-{submission.tasks}" if array else ""
+    return figures.accounted(record, submission.use, quick.habits[stream].steps, run.by, tasks)
 
 
 def _tasks(run: Run) -> str:

@@ -96,6 +96,19 @@ def users(rng: random.Random) -> list[User]:
     return found
 
 
+def coordinators(people: list[User]) -> list[tuple[str, str]]:
+    """Each account and who coordinates it: who leads the group, and who leads the department above it."""
+    leads: dict[str, str] = {}
+    for user in people:
+        for name in user.accounts:
+            leads.setdefault(name, user.name)
+    found = []
+    for account in ACCOUNTS:
+        above = leads.get(account.parent) if account.parent != ROOT else None
+        found += [(account.name, one) for one in dict.fromkeys((leads[account.name], above)) if one is not None]
+    return found
+
+
 def streams(people: list[User], rng: random.Random) -> list[Stream]:
     """Who submits what how often, so that all together want what the table of demands says."""
     found = []

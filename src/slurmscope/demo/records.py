@@ -150,6 +150,7 @@ def node_record(node: Node, now: int) -> model.Node:
         reason=fault.reason if fault else None,
         reason_user=fault.user if fault else None,
         reason_time=fault.since if fault else None,
+        threads_per_core=1,
     )
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from slurmscope import model
+from slurmscope.demo import people
 from slurmscope.demo.cluster import HOUR
 from slurmscope.demo.ledger import DBD_RPCS, RPCS, Calls, CycleCount
 from slurmscope.demo.limits import DEBUG_WALL, JOBS
@@ -85,6 +86,10 @@ def shares(simulation: Simulation) -> tuple[model.Share, ...]:
         )
         for one in simulation.shares.tree
     )
+
+
+def coordinators(simulation: Simulation) -> tuple[model.Coordinator, ...]:
+    return tuple(model.Coordinator(account, user) for account, user in people.coordinators(simulation.users))
 
 
 def limits(simulation: Simulation) -> tuple[model.Limit, ...]:

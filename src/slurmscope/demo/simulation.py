@@ -127,6 +127,7 @@ class Simulation:
             if tasks > 1:
                 job.array_id, job.first, job.last = job.id, 1, tasks
                 job.throttle = work.throttle if tasks > work.throttle else 0
+                job.array = f"1-{tasks}%{job.throttle}" if job.throttle else f"1-{tasks}"
             if before is not None:
                 before.children.append(job)
             elif rng.random() < work.nightly:

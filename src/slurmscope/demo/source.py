@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slurmscope.demo import history, records, reports
+from slurmscope.demo import history, records, reports, scripts
 from slurmscope.demo.cluster import DAY, HOUR
 from slurmscope.demo.simulation import Simulation
-from slurmscope.model import Part, Snapshot
+from slurmscope.life import Accounted
+from slurmscope.model import Job, Part, Snapshot
 from slurmscope.slurm.commands import BY_PART
 from slurmscope.slurm.source import Costs, Reading, Window, metered, own_user
 from slurmscope.worker import compute
@@ -33,6 +34,7 @@ _READ: dict[str, Callable[[Simulation], Any]] = {
     "shares": reports.shares,
     "limits": reports.limits,
     "accounting": reports.accounting,
+    "coordinators": reports.coordinators,
 }
 # What Slurm's own commands would have asked slurmctld: our questions are counted with everybody's.
 _ASKS = {
@@ -47,6 +49,8 @@ _ASKS = {
     "shares": ("REQUEST_SHARE_INFO",),
     "limits": ("REQUEST_ASSOC_MGR_INFO",),
 }
+# … and slurmdbd.
+_ASKS_DBD = {"history": "DBD_GET_JOBS_COND", "accounting": "DBD_GET_STATS", "coordinators": "DBD_GET_ACCOUNTS"}
 
 
 def begins(now: float) -> int:
@@ -78,10 +82,17 @@ class DemoSource:
                 watch(_snapshot(simulation))
         simulation.advance(now)
 
+    def lately(self, seconds: int) -> list[Accounted]:
+        """The lives of the last time, with what they used so far."""
+        return history.lately(self._simulation, self._simulation.now - seconds)
+
     async def read(self, part: str, window: Window | None = None) -> Reading:
         # in the thread for such things: after a laptop's sleep there may be a night to catch up with
         with metered(self.costs, part, BY_PART[part].program):
             return await compute(self._read, part, window)
+
+    async def script(self, job: Job) -> str | None:
+        return scripts.of(job)
 
     async def close(self) -> None:
         """Nothing is kept open."""
@@ -91,11 +102,10 @@ class DemoSource:
         simulation.advance(int(self._clock()))
         for kind in _ASKS.get(part, ()):
             simulation.ledger.calls.add(kind, self._user)
+        if part in _ASKS_DBD:
+            simulation.ledger.dbd_calls.add(_ASKS_DBD[part], self._user)
         if part == "history":
-            simulation.ledger.dbd_calls.add("DBD_GET_JOBS_COND", self._user)
             return Reading(history.of(simulation, *(window or (0, simulation.now))), "demo")
-        if part == "accounting":
-            simulation.ledger.dbd_calls.add("DBD_GET_STATS", self._user)
         return Reading(_READ[part](simulation), "demo")
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from slurmscope.demo import past
+from slurmscope.demo import measured, past
+from slurmscope.demo.cluster import HOUR
 from slurmscope.demo.reports import CLUSTER
 from slurmscope.demo.source import DemoSource, begins
 from slurmscope.model import Snapshot
@@ -18,6 +19,7 @@ from slurmscope.store.protocol import Store
 from slurmscope.store.recorder import Recorder
 from slurmscope.store.sqlite import SqliteStore
 
+_MEASURED = 3 * HOUR  # before now: of jobs that ended since then, or run, it is told what agents saw
 _SEEN = frozenset({"jobs", "nodes"})
 
 
@@ -42,6 +44,9 @@ def begin(
                 store = SqliteStore(path)
             past.make(store, CLUSTER, seed, end, progress)
         source = DemoSource(seed=seed, clock=clock, watch=_Watch(store).see)
+        found = [measured.of(one) for one in source.lately(_MEASURED)]
+        with store.writing(CLUSTER) as writer:
+            writer.put_measured([one for one in found if one is not None])
     finally:
         store.close()
     return f"sqlite:{path}", source

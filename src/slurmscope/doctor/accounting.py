@@ -9,7 +9,7 @@ import time
 
 from slurmscope.doctor import access, cures
 from slurmscope.doctor.answers import Answers
-from slurmscope.doctor.finding import Chart, Check, amount
+from slurmscope.doctor.finding import Chart, Check
 from slurmscope.life import Accounted
 from slurmscope.model import RUNNING, Config, Job
 from slurmscope.settings import Cluster, Settings
@@ -19,6 +19,7 @@ from slurmscope.slurm.source import Reading, SourceError
 from slurmscope.slurm.text import ACCOUNTING_TYPE, DBD
 from slurmscope.slurm.transport import NotFound, TransportError
 from slurmscope.store import place
+from slurmscope.words import amount
 
 _WINDOW = 900
 _MINUTES = _WINDOW // 60

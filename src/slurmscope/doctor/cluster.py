@@ -202,6 +202,7 @@ def _slurmdbd(chart: Chart, answers: Answers) -> None:
     good = answers.best("accounting")
     if good is not None:
         chart.ok(Check.SLURMDBD, f"answered in {good.seconds:.2f} s, with its statistics")
+        _coordinators(chart, answers)
         return
     wrong = next((one for way in answers.ways if (one := answers.get(way, "accounting")) and one.error), None)
     if wrong is None:
@@ -212,12 +213,24 @@ def _slurmdbd(chart: Chart, answers: Answers) -> None:
             "answers, but gives its statistics to administrators alone: they are left out",
             f"to have them: {access.promotion(answers, 'admin')}",
         )
+        _coordinators(chart, answers)
     else:
         host = config.settings.get(ACCOUNTING_HOST, "") if config is not None else ""
         chart.failed(
             Check.SLURMDBD,
             f"does not answer: {wrong.error}",
             f"`systemctl status slurmdbd` on {host or 'its host (AccountingStorageHost)'}",
+        )
+
+
+def _coordinators(chart: Chart, answers: Answers) -> None:
+    """Of a slurmdbd that answers."""
+    wrong = answers.get(TEXT, "coordinators")
+    if answers.best("coordinators") is None and wrong is not None and not isinstance(wrong.error, NotFound):
+        chart.warning(
+            Check.SLURMDBD,
+            f"does not tell who coordinates accounts: {wrong.error}",
+            f"where PrivateData in slurmdbd.conf hides accounts: {access.promotion(answers, 'operator')}",
         )
 
 

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from slurmscope.words import amount
+
 HOST = "host"  # the subject of what is not a cluster's
 _MASK = "********"
 _LONGEST = 600  # of a message: what a command said may be pages
@@ -125,10 +127,6 @@ class Chart:
         for secret in filter(None, self.secrets):
             words = words.replace(secret, _MASK)
         return " ".join("".join(char if char.isprintable() else " " for char in words).split())
-
-
-def amount(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def span(seconds: float) -> str:

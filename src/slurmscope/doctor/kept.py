@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from slurmscope.doctor import files
-from slurmscope.doctor.finding import Chart, Check, Status, Wrong, amount, mebibytes, span
+from slurmscope.doctor.finding import Chart, Check, Status, Wrong, mebibytes, span
 from slurmscope.settings import Settings
 from slurmscope.store import place, schema
 from slurmscope.store.url import sqlite_path
+from slurmscope.words import amount
 
 _MIB = 1 << 20
 _FULL = _MIB

@@ -16,8 +16,8 @@ from pymongo.errors import ConfigurationError, ConnectionFailure, OperationFailu
 
 from slurmscope.doctor.finding import Wrong
 from slurmscope.doctor.kept import last_job
+from slurmscope.store.document_schema import MIGRATIONS
 from slurmscope.store.documents import JOBS, META, ORDER
-from slurmscope.store.mongodb import MIGRATIONS
 from slurmscope.store.url import DOCTOR, MongoPlace
 
 _MILLISECONDS = 4000

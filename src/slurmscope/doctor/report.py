@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from slurmscope.doctor.finding import HOST, Finding, Status, amount
+from slurmscope.doctor.finding import HOST, Finding, Status
+from slurmscope.words import amount
 
 # colour goes with a word and is never the only sign
 _STYLES = {Status.OK: "green", Status.SKIPPED: "dim", Status.WARNING: "yellow", Status.FAILED: "bold red"}

@@ -10,19 +10,20 @@ import msgspec
 
 from slurmscope.doctor import cures
 from slurmscope.doctor.answers import Answer, Answers
-from slurmscope.doctor.finding import Chart, Check, Status, amount, span
+from slurmscope.doctor.finding import Chart, Check, Status, span
 from slurmscope.model import Config
 from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
 from slurmscope.slurm.text import ACCOUNTING_TYPE, DBD
 from slurmscope.slurm.token import claims
 from slurmscope.slurm.transport import NotFound
+from slurmscope.words import amount
 
 _CHECKS = {TEXT: Check.TEXT, JSON: Check.JSON, PYSLURM: Check.PYSLURM, REST: Check.REST}
 _DAY = 86400
 _REFUSED = "refused the token"  # as rest.py says it
-_OF_SLURMDBD = ("accounting",)  # whose troubles are told where slurmdbd is looked at
-_WITH_SLURMDBD = ("accounting", "shares", "limits")  # which there are only where there is one
+_OF_SLURMDBD = ("accounting", "coordinators")  # whose troubles are told where slurmdbd is looked at
+_WITH_SLURMDBD = (*_OF_SLURMDBD, "shares", "limits")  # which there are only where there is one
 
 
 class _Documents(msgspec.Struct):

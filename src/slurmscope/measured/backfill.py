@@ -18,6 +18,7 @@ from slurmscope.logs import fields
 from slurmscope.measured.courses import Courses
 from slurmscope.measured.prometheus import Prometheus, PrometheusError, QueryRefused
 from slurmscope.measured.tally import PrometheusTally
+from slurmscope.store import recorder
 from slurmscope.store.protocol import JobKey, Lives, Measured, Store, StoreError, Unreachable
 from slurmscope.summary import Summary, summary
 
@@ -109,7 +110,8 @@ class Backfill:
             found = summary(course, life.nodes or None, life.start_time, life.end_time)
             if known is None or (found.coverage or 0.0) > (known.coverage or 0.0):
                 measured = Measured(*key, found, course)
-                await self._archive.call(lambda store: _put(store, cluster, measured))
+                now = int(self._clock())
+                await self._archive.call(lambda store: _put(store, cluster, measured, now))
                 self.tally.found += 1
         return True
 
@@ -134,12 +136,12 @@ def _wants(life: Life, known: Summary | None) -> bool:
 
 
 def _wanting(store: Store, cluster: str, since: int) -> list[JobKey]:
-    lives = store.lives(Lives(cluster=cluster, open=False, limit=_LOOK_THROUGH))
-    recent = {life.key: life for life in lives if (life.end_time or 0) >= since}
+    lives = store.lives(Lives(cluster=cluster, ended_since=since, limit=_LOOK_THROUGH))
+    recent = {life.key: life for life in lives}
     known = store.summaries(cluster, recent.keys())
     return [key for key, life in recent.items() if _wants(life, known.get(key))][:_RECENT]
 
 
-def _put(store: Store, cluster: str, measured: Measured) -> None:
+def _put(store: Store, cluster: str, measured: Measured, at: int) -> None:
     with store.writing(cluster) as writer:
-        writer.put_measured([measured])
+        recorder.put_measured(writer, [measured], at)

@@ -388,7 +388,8 @@ def _size(tracked: _Tracked) -> int:
     for course in (tracked.course, *tracked.unsure):
         found += course.length
         for node in course.nodes.values():
-            found += 1 + len(node.parts) + len(node.spans) + len(node.gpus)
+            found += 1 + len(node.parts) + len(node.spans) + len(node.gpus) + len(node.cores or ())
+            found += 0 if node.lane is None else node.lane.length
     return found
 
 

@@ -8,7 +8,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from slurmscope.course import AMOUNTS, MOST, MOST_PARTS, MOST_PROGRAMS, TRACE, Course, GpuSum, NodeSum
+from slurmscope.buckets import Lane, lane_of, merged_lanes
+from slurmscope.course import (
+    AMOUNTS,
+    MOST,
+    MOST_LANES,
+    MOST_PARTS,
+    MOST_PROGRAMS,
+    TRACE,
+    Course,
+    GpuSum,
+    NodeSum,
+)
 from slurmscope.spans import joined
 
 
@@ -31,6 +42,12 @@ def merged(before: Course | None, since: Course) -> Course:
     nodes = dict(before.nodes)
     for name, node in since.nodes.items():
         nodes[name] = _merged_node(nodes[name], node) if name in nodes else node
+    if len(nodes) > 1:
+        for at, (name, node) in enumerate(nodes.items()):
+            if at < MOST_LANES:
+                nodes[name] = replace(node, lane=merged_lanes(_lane(before, name), _lane(since, name)))
+            elif node.lane is not None:
+                nodes[name] = replace(node, lane=None)
     programs = dict(before.programs)
     for name, threads in since.programs.items():
         if name in programs or len(programs) < MOST_PROGRAMS:
@@ -44,6 +61,13 @@ def merged(before: Course | None, since: Course) -> Course:
         programs=programs,
         scratch=since.scratch if before.scratch is None else before.scratch or bool(since.scratch),
     )
+
+
+def _lane(course: Course, name: str) -> Lane | None:
+    """What a node did over time; of the only one it is the course itself."""
+    if name not in course.nodes:
+        return None
+    return lane_of(course) if len(course.nodes) == 1 and course.length else course.nodes[name].lane
 
 
 def _add_amounts(amounts: dict[str, list[int]], one: Course, start: int, step: int) -> None:
@@ -83,20 +107,37 @@ def emptied(course: Course) -> Course:
             parts=dict(node.parts),
             live=dict(node.live),
             gpus={},
+            lane=Lane.at(until) if len(course.nodes) > 1 and at < MOST_LANES else None,
         )
-        for name, node in course.nodes.items()
+        for at, (name, node) in enumerate(course.nodes.items())
     }
     return fresh
 
 
 # What becomes of each field of a node's, and of a GPU's.
-SUMS = frozenset({"covered", "cpu", "memory", "read", "written", "used", "energy", "idle"})
+SUMS = frozenset(
+    {
+        "covered",
+        "cpu",
+        "user",
+        "system",
+        "memory",
+        "read",
+        "written",
+        "reads",
+        "writes",
+        "used",
+        "energy",
+        "idle",
+    }
+)
 PEAKS = frozenset(
     {
         "until",
         "cpu_peak",
         "memory_peak",
         "peak",
+        "swap_peak",
         "processes_peak",
         "threads_peak",
         "open_files_peak",
@@ -113,7 +154,10 @@ def _merged_node(before: NodeSum, since: NodeSum) -> NodeSum:
         gpus[uuid] = replace(gpu, **_merged_fields(gpus[uuid], gpu)) if uuid in gpus else gpu
     source = before.source if since.source == TRACE else since.source
     latest = sorted({**before.parts, **since.parts}.items(), key=lambda one: one[1])
-    own = {"source": source, "gpus": gpus, "parts": dict(latest[-MOST_PARTS:]), "live": since.live}
+    own: dict[str, Any] = {"source": source, "gpus": gpus, "parts": dict(latest[-MOST_PARTS:]), "live": since.live}
+    if before.cores is not None and since.cores is not None:
+        both = before.cores.keys() | since.cores.keys()
+        own["cores"] = {core: before.cores.get(core, 0) + since.cores.get(core, 0) for core in sorted(both)}
     spans = joined(before.spans, *since.spans)
     return replace(since, **_merged_fields(before, since) | own | {"spans": spans})
 

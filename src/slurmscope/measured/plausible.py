@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from slurmscope.slurm.values import hosts
 
 # Of a node. Beyond these a number is wrong; and what stays below them, of all nodes together, a store can nearly
 # always hold.
-_MOST_CORES, _MOST_BYTES_A_SECOND = 1 << 14, 1 << 40
+_MOST_CORES, _MOST_BYTES_A_SECOND, _MOST_CALLS_A_SECOND = 1 << 14, 1 << 40, 1 << 32
 _MOST_MEMORY = 1 << 48
 _MOST_COUNT = 1 << 32  # processes, threads, files, seconds
 _MOST_GPUS = 256
@@ -24,9 +25,11 @@ _MOST_WATTS = 1_000_000.0
 def plausible(sample: Sample) -> bool:
     seconds = sample.end - sample.start
     moved = max(sample.read_bytes or 0, sample.written_bytes or 0)
-    if (sample.cpu_seconds or 0.0) > _MOST_CORES * seconds or moved > _MOST_BYTES_A_SECOND * seconds:
+    if _most_cores(sample) > _MOST_CORES * seconds or moved > _MOST_BYTES_A_SECOND * seconds:
         return False
-    if max(sample.memory or 0, sample.peak or 0, sample.limit or 0) > _MOST_MEMORY:
+    if max(sample.reads or 0, sample.writes or 0) > _MOST_CALLS_A_SECOND * seconds:
+        return False
+    if max(sample.memory or 0, sample.peak or 0, sample.limit or 0, sample.swap or 0) > _MOST_MEMORY:
         return False
     counts = (sample.cpus, sample.oom_kills, sample.throttled_seconds, sample.processes, sample.threads)
     if max(one or 0 for one in (*counts, sample.open_files)) > _MOST_COUNT:
@@ -35,6 +38,15 @@ def plausible(sample: Sample) -> bool:
         return False
     gpus = sample.gpus or ()
     return len(gpus) <= _MOST_GPUS and all(map(_plausible_gpu, gpus))
+
+
+def _most_cores(sample: Sample) -> float:
+    """Seconds of all cores, whoever told most of them."""
+    cores = sample.core_seconds or {}
+    if max(cores, default=0) >= _MOST_CORES:
+        return math.inf
+    told = sample.cpu_seconds or 0.0, (sample.user_seconds or 0.0) + (sample.system_seconds or 0.0)
+    return max(*told, sum(cores.values()))
 
 
 def _plausible_gpu(gpu: GpuUse) -> bool:

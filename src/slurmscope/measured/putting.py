@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 
@@ -16,6 +17,7 @@ from slurmscope.life import Life
 from slurmscope.logs import fields
 from slurmscope.measured.merging import merged
 from slurmscope.model import Job
+from slurmscope.store import recorder
 from slurmscope.store.measured import storable
 from slurmscope.store.protocol import Lives, Measured, Store, StoreError, Unreachable
 from slurmscope.summary import Summary, summary
@@ -103,7 +105,7 @@ def _put(store: Store, cluster: str, parts: Sequence[Part]) -> list[int]:
                 done.append(measured)
             elif measured is not None:
                 unfit.append(part.job.id)
-        writer.put_measured(done)
+        recorder.put_measured(writer, done, int(time.time()))
         for part in parts:
             part.given = True
     return unfit

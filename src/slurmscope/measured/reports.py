@@ -68,6 +68,11 @@ class Reports:
             self._forget()
         return [report for report in self._newest.values() if report.time >= now - KEEP_SECONDS]
 
+    def heard(self) -> list[tuple[str, str, float]]:
+        """Cluster, node and time of each that counts; for other threads, for it changes nothing."""
+        since = self._clock() - KEEP_SECONDS
+        return [(one.cluster, one.node, one.time) for one in list(self._newest.values()) if one.time >= since]
+
     @property
     def oldest_seconds(self) -> float | None:
         """How old the oldest of those is that count."""

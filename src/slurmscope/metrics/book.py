@@ -93,6 +93,11 @@ class Book:
     def _view(self, issue: Issue, at: int) -> View:
         return self._clusters[at].view(issue.editions[at], self.requests)
 
+    def views(self) -> list[View]:
+        """The clusters that pages tell of, as of this moment: for whoever tells the same in another form."""
+        issue = self.issue
+        return [self._view(issue, at) for at in issue.shown]
+
     def _chunk(self, topic: Topic[View], views: list[tuple[Pages, View]], openmetrics: bool) -> Chunk:
         blocks = tuple(one.block(topic, view, openmetrics=openmetrics) for one, view in views)
         key = topic.name, openmetrics and topic.counts

@@ -259,7 +259,7 @@ def _push(settings: Settings, agent: Agent, pages: Pages) -> PushgatewaySink:
 
 
 async def _listen(address: Serve, pages: Pages, announce: Callable[[str], None]) -> None:
-    server = listening.server(address, AgentApp(pages, Guard(address.users, address.tokens)))
+    server = listening.server(address, AgentApp(pages, Guard(address.users, address.tokens), listening.hosts(address)))
     sockets = listening.listen(address, "agent.listen")
     url = listening.url(address, sockets[0])
     if listening.is_open(address):

@@ -18,7 +18,7 @@ import msgspec
 
 from slurmscope import listening
 from slurmscope.doctor import sent
-from slurmscope.doctor.finding import HOST, Chart, Check, Finding, amount
+from slurmscope.doctor.finding import HOST, Chart, Check, Finding
 from slurmscope.measure import Report
 from slurmscope.node import slurm
 from slurmscope.node.gpus import Gpus
@@ -28,6 +28,7 @@ from slurmscope.node.processes import has_pids_hidden
 from slurmscope.settings import Serve, Settings
 from slurmscope.sinks.http import Answer, Server, Target, words
 from slurmscope.sinks.sink import BatchError, SendError
+from slurmscope.words import amount
 
 _LONG_AGO = 600.0  # seconds: `serve` takes a report of then, and does not hold it for what is now
 _PATIENCE = 5.0

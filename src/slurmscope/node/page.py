@@ -7,17 +7,28 @@ from __future__ import annotations
 import asyncio
 import html
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from slurmscope import __version__
 from slurmscope.auth import Guard
+from slurmscope.hosts import Hosts
 from slurmscope.measure import Report
 from slurmscope.metrics import agent, health, jobs
 from slurmscope.metrics.agent import AgentView
 from slurmscope.metrics.exposition import OPENMETRICS, TEXT, Chunk, Page, Topic, render
 from slurmscope.metrics.process import Process
-from slurmscope.server import Answer, Receive, Scope, Send, accepts_gzip, plain, request_headers, wants_openmetrics
+from slurmscope.server import (
+    Answer,
+    Receive,
+    Scope,
+    Send,
+    accepts_gzip,
+    misled,
+    plain,
+    request_headers,
+    wants_openmetrics,
+)
 from slurmscope.worker import compute
 
 PROFILES: dict[str, tuple[Topic[Any], ...]] = {
@@ -92,9 +103,10 @@ class Pages:
 class AgentApp:
     """`/`, `/metrics`, `/metrics/slurmscope`, `/healthz`."""
 
-    def __init__(self, pages: Pages, guard: Guard) -> None:
+    def __init__(self, pages: Pages, guard: Guard, hosts: Hosts | None = None) -> None:
         self._pages = pages
         self._guard = guard
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,9 +123,8 @@ class AgentApp:
             return plain(405, "only GET", [(b"allow", b"GET, HEAD")])
         if path == "/healthz":
             return plain(200, "ok")
-        if not await self._guard.allows_async(headers.get("authorization")):
-            challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
-            return plain(401, "a name and password or a token is needed", challenge)
+        if refused := await self._kept_out(headers):
+            return refused
         if path == "/":
             return Answer(200, self._home().encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         if path not in ("/metrics", "/metrics/slurmscope"):
@@ -124,6 +135,12 @@ class AgentApp:
         body = await self._pages.body(profile, openmetrics=openmetrics, gzip=gzip)
         more = [(b"vary", b"Accept, Accept-Encoding")] + ([(b"content-encoding", b"gzip")] if gzip else [])
         return Answer(200, body, OPENMETRICS if openmetrics else TEXT, more)
+
+    async def _kept_out(self, headers: Mapping[str, str]) -> Answer | None:
+        if await self._guard.allows_async(headers.get("authorization")):
+            return misled(self._hosts, self._guard, headers)
+        challenge = [(b"www-authenticate", b'Basic realm="slurmscope"')]
+        return plain(401, "a name and password or a token is needed", challenge)
 
     def _home(self) -> str:
         """For whoever comes with a browser: that it works, and which jobs it sees."""

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from slurmscope.sinks.sink import SinkError
+from slurmscope.store.private import make_file
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS item (seq INTEGER PRIMARY KEY AUTOINCREMENT, size INTEGER NOT NULL, body BLOB NOT NULL);
@@ -203,7 +204,7 @@ def _locked(path: Path) -> int:
 
 def _opened(path: Path) -> sqlite3.Connection:
     # what waits names users and their jobs: it is nobody else's to read
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    make_file(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the first table

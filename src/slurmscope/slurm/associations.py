@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""Who may use how much, and what they have used: `sshare` and `scontrol show assoc_mgr`."""
+"""Who may use how much, what they have used, and who sees to it: `sshare`, `scontrol show assoc_mgr`, `sacctmgr`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.model import Limit, Share
+from slurmscope.model import Coordinator, Limit, Share
 from slurmscope.slurm.text import Malformed, Marks, Parsed, decode, lines, pairs_of, read_rows
 from slurmscope.slurm.values import MINUTE, decimal, number, size
 
@@ -49,6 +49,26 @@ def parse_shares(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
             path.append(share.account)
     parsed.value = tuple(found)
     return parsed
+
+
+def _coordinators(row: str) -> tuple[Coordinator, ...]:
+    account, bar, users = row.rpartition("|")
+    if not bar or not account:
+        raise ValueError("not an account and its coordinators")
+    return tuple(Coordinator(intern(account), intern(user)) for user in users.split(",") if user)
+
+
+def parse_coordinators(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Coordinator, ...]]:
+    """`sacctmgr --parsable2 show account withcoord`: each account, and its coordinators by comma.
+
+    There is always an account, `root`: who is told of none may not see them.
+    """
+    rows = lines(data)
+    if not rows:
+        raise Malformed("no account in it")
+    parsed = read_rows(rows, _coordinators, memo)
+    found = tuple(one for some in parsed.value for one in some)
+    return Parsed(found, parsed.skipped, parsed.samples, parsed.memo)
 
 
 # A limit and its tally: 50(12), N(0), or, where Slurm keeps no tally, 50

@@ -172,7 +172,9 @@ def _asked_alike(command: Command, answer: Answer) -> bool:
     """Whether it is the question that we ask: our readers rely on the order of fields in it."""
     cluster = answer.argv[-1] if "-M" in answer.argv[-2:-1] else ""
     known = [form for form in (command.row.argv, command.row.old) if form]
-    return list(answer.argv) in [probe.arguments(form, *answer.marks, cluster, command.window) for form in known]
+    return list(answer.argv) in [
+        probe.arguments(form, *answer.marks, cluster, command.window, command.job) for form in known
+    ]
 
 
 class Recorded:

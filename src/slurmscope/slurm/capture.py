@@ -20,7 +20,7 @@ from slurmscope.slurm.source import Way
 from slurmscope.slurm.transport import Output, TimedOut, TransportError, Unanswered
 
 _WAITS = 2
-_OF_SLURMDBD = ("accounting", "history")
+_OF_SLURMDBD = ("accounting", "coordinators", "history")
 
 
 def questions(ways: Sequence[Way]) -> list[tuple[Way, Command]]:

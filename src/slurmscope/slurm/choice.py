@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from slurmscope.logs import fields
-from slurmscope.model import PARTS
+from slurmscope.model import PARTS, Config, Job
 from slurmscope.slurm.commands import REST
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT
 from slurmscope.slurm.source import Costs, Reading, SourceError, Way, Window
+from slurmscope.slurm.text import STORE_FLAGS
 from slurmscope.slurm.transport import NotFound, TimedOut, TransportError, Unanswered, Unreachable
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ PREFERENCE: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("scheduler", "controllers", "licenses", "shares"), _BY_REST),
     "history": _BY_TEXT,
 }
+_JOB_SCRIPT = "job_script"
 _PATIENCE = 30.0  # seconds before what failed is tried again, doubled each time
 _LONGEST_PATIENCE = 600.0
 
@@ -59,6 +61,7 @@ class Choice:
         self._clock = clock
         self._resting: dict[tuple[str, str], _Rest] = {}  # by way and part; "" for all of its parts
         self.fallbacks: dict[tuple[str, str], int] = {}
+        self._keeps_scripts = True  # unless the configuration says otherwise
 
     @property
     def costs(self) -> Costs:
@@ -89,11 +92,19 @@ class Choice:
                     news += self._leave_alone(way, part, error)
                 continue
             self._welcome(way, part)
+            if isinstance(reading.value, Config):
+                self._keeps_scripts = _JOB_SCRIPT in reading.value.settings.get(STORE_FLAGS, _JOB_SCRIPT)
             self._count(part, order[: order.index(way)])
             for told in news:
                 log.warning("a way failed, another stands in", extra=told)
             return reading
         raise _worst(errors) if errors else NotFound(f"none of the ways that are set up tells {part}")
+
+    async def script(self, job: Job) -> str | None:
+        for name in _BY_TEXT:
+            if name in self._ways and (found := await self._ways[name].script(job, kept=self._keeps_scripts)):
+                return found
+        return None
 
     def _rest(self, way: Way, part: str) -> _Rest | None:
         now = self._clock()

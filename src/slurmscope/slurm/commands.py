@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.slurm import associations, history, probe, pyslurm, statistics, text
+from slurmscope.slurm import associations, history, probe, pyslurm, scripts, statistics, text
 from slurmscope.slurm.openapi import history as accounted
 from slurmscope.slurm.openapi import jobs, nodes, reports
 from slurmscope.slurm.probe import JSON, PYSLURM, TEXT, Row
@@ -29,7 +29,7 @@ from slurmscope.slurm.text import Marks, Parsed
 REST = "rest"
 WAYS = (TEXT, JSON, REST, PYSLURM)
 
-FAST, SLOW, RARE, ASKED = "fast", "slow", "rare", "asked"
+FAST, SLOW, RARE, ASKED, WANTED = "fast", "slow", "rare", "asked", "wanted"
 # How often a part is asked for, whatever the way.
 EVERY = {
     "jobs": FAST,
@@ -42,6 +42,7 @@ EVERY = {
     "limits": SLOW,
     "shares": SLOW,
     "accounting": SLOW,
+    "coordinators": SLOW,
     "config": RARE,
     "history": ASKED,
 }
@@ -57,10 +58,15 @@ class Command(msgspec.Struct, frozen=True):
     recording: str  # what guards the parser, in tests/recordings/
     lacks: Mapping[str, str] = {}  # fields that this way cannot know, and why; they are then None, or empty
     window: tuple[str, str] = probe.WINDOW  # the time that the accounting is asked for
+    job: str = ""  # that it is about, where it is about one
 
     def within(self, since: int, until: int) -> Command:
         """The same question for another time. `uts` is Slurm's own word for epoch seconds."""
         return msgspec.structs.replace(self, window=(f"uts{since}", f"uts{until}"))
+
+    def of(self, job: str) -> Command:
+        """The same question for a job: 31, or 31_4."""
+        return msgspec.structs.replace(self, job=job)
 
     @property
     def way(self) -> str:
@@ -82,7 +88,7 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def every(self) -> str:
-        return EVERY[self.part]
+        return EVERY.get(self.part, WANTED)
 
 
 _ROWS = {(row.way, row.part): row for row in probe.ROWS}
@@ -191,6 +197,17 @@ _TEXT = (
         recording="sacctmgr-stats.txt",
     ),
     Command(
+        row=_ROWS[TEXT, "coordinators"],
+        answers="Who coordinates which account, be it through an account above it.",
+        why=(
+            "The accounting alone knows them for everybody. One row an account. Accounts are of slurmdbd, and so the "
+            "same for all clusters that share it."
+        ),
+        cost="Goes to slurmdbd, which asks its database for the accounts: about 50 bytes for each.",
+        parse=associations.parse_coordinators,
+        recording="sacctmgr-accounts.txt",
+    ),
+    Command(
         row=_ROWS[TEXT, "config"],
         answers="The cluster's name, Slurm's version and boot time, and the few settings that change a meaning.",
         why="Names the cluster without being told.",
@@ -263,6 +280,7 @@ _UNTOLD: dict[str, dict[str, str]] = {
         "derived_exit_code": "not told before v0.0.39",
         "steps.exit_code": "not told before v0.0.39",
         "cancelled_by": "told as a name, by some versions, where text has a user's number",
+        "submit_line": "not told before v0.0.39",
     },
     "config": {
         "cluster": "not told before v0.0.40",
@@ -284,9 +302,9 @@ def _by_json(part: str, parse: Parser) -> Command:
     )
 
 
-def _by_rest(part: str, path: str, parse: Parser) -> Command:
+def _by_rest(part: str, path: str, parse: Parser, old: str = "") -> Command:
     return Command(
-        row=Row(REST, part, ("GET", path), most_bytes=2 << 30),
+        row=Row(REST, part, ("GET", path), most_bytes=2 << 30, old=("GET", old) if old else ()),
         answers=_LIKE_TEXT,
         why="Needs no command of Slurm's here. {version} is the newest that slurmrestd's own document names.",
         cost="The same question to slurmctld as by text, and no process is started.",
@@ -306,11 +324,14 @@ _JSON = (
     _by_json("licenses", nodes.parse_licenses),
     _by_json("shares", reports.parse_shares),
     _by_json("accounting", reports.parse_accounting),
+    _by_json("coordinators", reports.parse_coordinators),
     _by_json("history", accounted.parse_history),
 )
 # Without ALL what is hidden is not shown; without DETAIL no GPU that is in use, without MIXED no node that is mixed.
 # Jobs are a third shorter without DETAIL.
 _NODE_FLAGS = "flags=ALL&flags=DETAIL&flags=MIXED&flags=FUTURE"
+# As v0.0.40 calls it, and those since; what is not known is passed over, and before that asked for without.
+_WITH_COORDINATORS = "with_coords=true&WithCoordinators=true"
 _REST = (
     _by_rest("jobs", "/slurm/{version}/jobs?flags=ALL&flags=LOCAL", jobs.parse_jobs),
     _by_rest("nodes", f"/slurm/{{version}}/nodes?{_NODE_FLAGS}", nodes.parse_nodes),
@@ -321,6 +342,12 @@ _REST = (
     _by_rest("licenses", "/slurm/{version}/licenses", nodes.parse_licenses),
     _by_rest("shares", "/slurm/{version}/shares", reports.parse_shares),
     _by_rest("accounting", "/slurmdb/{version}/diag", reports.parse_accounting),
+    _by_rest(
+        "coordinators",
+        f"/slurmdb/{{version}}/accounts?{_WITH_COORDINATORS}",
+        reports.parse_coordinators,
+        old="/slurmdb/{version}/accounts",
+    ),
     _by_rest("config", "/slurm/{version}/ping", reports.parse_config),
 )
 _ONE_API = "The old API does not tell it; the new one does."
@@ -359,9 +386,63 @@ _PYSLURM = (
         {"preempt_mode": "The old API calls it GANG,UNKNOWN where a partition has none of its own."},
     ),
     _by_pyslurm("reservations", pyslurm.parse_reservations, {}),
-    _by_pyslurm("config", pyslurm.parse_config, {}),
+    _by_pyslurm(
+        "config", pyslurm.parse_config, {"settings": "All but AccountingStoreFlags, which neither API tells by name."}
+    ),
 )
 
 COMMANDS = (*_TEXT, *_JSON, *_REST, *_PYSLURM)
 BY_WAY = {way: {command.part: command for command in COMMANDS if command.way == way} for way in WAYS}
 BY_PART = BY_WAY[TEXT]  # text knows every part
+
+# --- of one job -------------------------------------------------------------------------------------------------------
+
+_JOB_ROWS = {row.part: row for row in probe.JOB_ROWS}
+JOB_COMMANDS = (
+    Command(
+        row=_JOB_ROWS["queued"],
+        answers="When a job was submitted, if slurmctld still knows it.",
+        why="Numbers are used again: a script is shown only if it is of the job that was meant.",
+        cost="One REQUEST_JOB_INFO_SINGLE.",
+        parse=scripts.parse_queued,
+        recording="squeue-job.txt",
+    ),
+    Command(
+        row=_JOB_ROWS["script"],
+        answers="The batch script of a job that slurmctld still knows.",
+        why="The script as it was submitted, to the byte. Slurm gives it to the job's user and to operators alone.",
+        cost="One REQUEST_BATCH_SCRIPT, for which slurmctld reads a file.",
+        parse=scripts.parse_script,
+        recording="scontrol-script.txt",
+    ),
+    Command(
+        row=_JOB_ROWS["accounted"],
+        answers="When the latest job of a number was submitted, as the accounting has it.",
+        why="As in the queue: numbers are used again.",
+        cost="Goes to slurmdbd, which looks for one job.",
+        parse=scripts.parse_accounted,
+        recording="sacct-job.txt",
+    ),
+    Command(
+        row=_JOB_ROWS["kept_script"],
+        answers="The batch script of a job as the accounting keeps it.",
+        why="For jobs that slurmctld has forgotten. Only where AccountingStoreFlags has job_script.",
+        cost="Goes to slurmdbd, which looks for one job.",
+        parse=scripts.parse_kept,
+        recording="sacct-script.txt",
+    ),
+    Command(
+        row=Row(
+            REST,
+            "kept_script",
+            ("GET", "/slurmdb/{version}/jobs?step={job}&show_batch_script=true&skip_steps=true"),
+            most_bytes=4 << 20,
+        ),
+        answers="The same by slurmrestd, from v0.0.40 on.",
+        why="For clusters of which only slurmrestd is at hand. slurmctld's own script it does not tell.",
+        cost="Goes to slurmdbd, which looks for one job.",
+        parse=accounted.parse_scripts,
+        recording="rest-script.json",
+    ),
+)
+OF_A_JOB = {way: {command.part: command for command in JOB_COMMANDS if command.way == way} for way in WAYS}

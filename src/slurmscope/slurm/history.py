@@ -15,6 +15,8 @@ from slurmscope.slurm import probe, values
 from slurmscope.slurm.text import Malformed, Marks, Parsed, decode
 from slurmscope.slurm.values import MINUTE, epoch, number, text
 
+_MOST_LINE = 4096  # characters of a submit line: with --wrap it may hold a whole script
+
 
 class Held(NamedTuple):
     """What a job or a step holds, or asked for."""
@@ -80,6 +82,8 @@ def accounted(
     cpu_seconds: float | None,
     derived_exit_code: str | None,
     cancelled_by: str | None,
+    submit_line: str | None,
+    work_dir: str | None,
 ) -> Accounted:
     """What both dialects tell, put together. slurmdbd has no sum of energy, and not always one of CPU time."""
     energy, used = 0, cpu_seconds or 0.0
@@ -95,6 +99,8 @@ def accounted(
         energy=energy or None,
         derived_exit_code=derived_exit_code,
         cancelled_by=cancelled_by,
+        submit_line=None if submit_line is None else submit_line[:_MOST_LINE],
+        work_dir=None if work_dir is None else intern(work_dir),
     )
 
 
@@ -148,6 +154,8 @@ def _allocation(row: dict[str, str], steps: tuple[Step, ...]) -> Accounted:
         _seconds(row["TotalCPU"]),
         intern(row["DerivedExitCode"]) or None,
         intern(who) or None,
+        row["SubmitLine"] or None,
+        row["WorkDir"] or None,
     )
 
 

@@ -43,7 +43,7 @@ class Local:
         row, key = command.row, f"{command.way} {command.part}"
         marks = Marks.random()
         known = row.old if key in self._old else row.argv
-        argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster, command.window)
+        argv = probe.arguments(known, marks.field, marks.end, self._multi_cluster, command.window, command.job)
         done = await process.run(
             argv,
             self._environments[row.way],

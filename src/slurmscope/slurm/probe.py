@@ -55,11 +55,12 @@ PLAIN_FIELDS = (
 # … and fields that hold what a user wrote.
 FREE_FIELDS = ("Dependency", "Feature", "Licenses", "Name")
 SHARE_FIELDS = ("Account User Partition RawShares NormShares RawUsage NormUsage EffectvUsage FairShare LevelFS").split()
+COORDINATOR_FIELDS = ("Account", "Coordinators")
 # sacct, where every field ends in a mark.
 HISTORY_FIELDS = (
     "JobIDRaw JobID User Account Partition QOS State Reason Priority ReqTRES AllocTRES Submit Eligible Start "
     "End Suspended TimelimitRaw NodeList Reservation Constraints ExitCode DerivedExitCode TotalCPU NTasks "
-    "TRESUsageInMax TRESUsageInTot TRESUsageOutTot ConsumedEnergyRaw JobName"
+    "TRESUsageInMax TRESUsageInTot TRESUsageOutTot ConsumedEnergyRaw JobName WorkDir SubmitLine"
 ).split()
 WINDOW = ("now-1hours", "now")  # the time that sacct is asked for where nobody says otherwise
 
@@ -111,6 +112,11 @@ ROWS = (
     _row(TEXT, "limits", "scontrol show assoc_mgr --oneliner"),
     _row(TEXT, "shares", "sshare --all --noheader --parsable2 --format " + ",".join(SHARE_FIELDS)),
     _row(TEXT, "accounting", "sacctmgr show stats"),
+    _row(
+        TEXT,
+        "coordinators",
+        "sacctmgr --noheader --parsable2 show account withcoord format=" + ",".join(COORDINATOR_FIELDS),
+    ),
     _row(TEXT, "config", "scontrol show config"),
     _row(
         TEXT,
@@ -134,8 +140,22 @@ ROWS = (
     _row(JSON, "licenses", "scontrol show licenses --json"),
     _row(JSON, "shares", "sshare --all --json"),
     _row(JSON, "accounting", "sacctmgr show stats --json"),
+    _row(JSON, "coordinators", "sacctmgr show account withcoord --json"),
     _row(JSON, "history", _SACCT + "--json", most_bytes=_LONGEST, **_OF_A_DATABASE),
 ) + tuple(_row(INSTALLED, name, name + " --version", most_bytes=1 << 16) for name in PROGRAMS)
+# Of one job, for which {job} stands. They are asked when somebody wants to read its script, and by no capture.
+_SCRIPT = 1 << 20
+_SACCT_JOB = "sacct --allusers --allocations --whole-hetjob=no --jobs={job} "
+JOB_ROWS = (
+    _row(
+        TEXT,
+        "queued",
+        "squeue --local --noheader --all --states=all --jobs={job} --Format JobID:|,SubmitTime:|,HetJobID:|",
+    ),
+    _row(TEXT, "script", "scontrol write batch_script {job} -", most_bytes=_SCRIPT),
+    _row(TEXT, "accounted", _SACCT_JOB + "--noheader --parsable2 --format=JobIDRaw,JobID,Submit,Start"),
+    _row(TEXT, "kept_script", _SACCT_JOB + "--batch-script", most_bytes=_SCRIPT),
+)
 OLD_API, NEW_API = "old", "new"
 # What is called, in this order. The old API tells more, such as all of a job's GPUs, but is wrong on partitions.
 PYSLURM_PARTS = {
@@ -185,9 +205,9 @@ def marks() -> Tuple[str, str]:
 
 
 def arguments(
-    argv: Tuple[str, ...], field: str, end: str, cluster: str = "", window: Tuple[str, str] = WINDOW
+    argv: Tuple[str, ...], field: str, end: str, cluster: str = "", window: Tuple[str, str] = WINDOW, job: str = ""
 ) -> List[str]:
-    found = [arg.replace("{field}", field).replace("{end}", end) for arg in argv]
+    found = [arg.replace("{field}", field).replace("{end}", end).replace("{job}", job) for arg in argv]
     found = [arg.replace("{since}", window[0]).replace("{until}", window[1]) for arg in found]
     # these do not heed SLURM_CLUSTERS, and would tell of the wrong cluster
     return found + ["-M", cluster] if cluster and found[0] in ("sshare", "sacct") else found
@@ -306,7 +326,13 @@ def _ask(row: Row, argv: List[str], path: str, env: Dict[str, str], timeout: flo
 
 
 def answer(
-    row: Row, path: str, conf: str, cluster: str, timeout: float, window: Tuple[str, str] = WINDOW
+    row: Row,
+    path: str,
+    conf: str,
+    cluster: str,
+    timeout: float,
+    window: Tuple[str, str] = WINDOW,
+    job: str = "",
 ) -> Dict[str, Any]:
     """What a command says, as it stands in the document."""
     env = environment(conf, cluster, row.way)
@@ -315,7 +341,7 @@ def answer(
     started = time.time()
     found = {"way": row.way, "part": row.part, "time": started, "marks": [field, end]}  # type: Dict[str, Any]
     try:
-        found["argv"] = arguments(row.argv, field, end, cluster, window)
+        found["argv"] = arguments(row.argv, field, end, cluster, window, job)
         try:
             done = _ask(row, found["argv"], path, env, timeout)
         except NoAnswer as error:
@@ -518,16 +544,19 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
     parser.add_argument("--cluster", default="", help="ask for another cluster of the same slurmdbd, as -M does")
     parser.add_argument("--since", default=WINDOW[0], help="what the accounting is asked for begins here (%(default)s)")
     parser.add_argument("--until", default=WINDOW[1], help="… and ends here, as sacct takes times (%(default)s)")
+    parser.add_argument("--job", default="", help="ask for the script of this job: 31, or 31_4; with --parts")
     options = parser.parse_args(argv)
     options.ways = options.ways.split(",")
     options.parts = [part for part in options.parts.split(",") if part]
-    known = {row.part for row in ROWS}
+    known = {row.part for row in (JOB_ROWS if options.job else ROWS)}
     for word in options.ways:
         if word not in (TEXT, JSON, PYSLURM, INSTALLED):
             parser.error("--ways: %r is none of text, json, pyslurm, installed" % word)
     for word in options.parts:
         if word not in known:
             parser.error("--parts: %r is none of %s" % (word, ", ".join(sorted(known))))
+    if options.job and not (options.parts and re.match(r"[0-9]+(_[0-9]+)?$", options.job)):
+        parser.error("--job: a number such as 31 or 31_4, with the --parts that are asked for it")
     return options
 
 
@@ -536,10 +565,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     path = bin_path(options.bin_dir)
     env = environment(options.conf, options.cluster)
     answers = []
-    for row in ROWS:
+    for row in JOB_ROWS if options.job else ROWS:
         if row.way in options.ways and (not options.parts or row.part in options.parts):
             window = (options.since, options.until)
-            answers.append(answer(row, path, options.conf, options.cluster, options.timeout, window))
+            answers.append(answer(row, path, options.conf, options.cluster, options.timeout, window, options.job))
     if PYSLURM in options.ways:
         parts = [part for part in PYSLURM_PARTS if not options.parts or part in options.parts]
         slurm = slurm_version(path, env, options.timeout)

@@ -8,7 +8,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from io import BytesIO
 
@@ -35,6 +35,7 @@ _DOCUMENT = "/openapi/v3"
 _MOST_DOCUMENT = 64 << 20
 _VERSION = re.compile(r"/slurm/(v(\d+)\.(\d+)\.(\d+))/jobs/?$")
 _OLDEST = (0, 0, 37)
+_UNKNOWN_OPTION = b"Unknown query field"  # what 22.05 says beside what it tells all the same
 _TRIES = 2
 _MOMENT = 1.0  # seconds in which questions that wait for the document share one failure
 # The last is slurmctld's own, of a token that a later slurmrestd passes on unseen.
@@ -81,16 +82,22 @@ class Rest:
         started = time.monotonic()
         async with self._limit(command.argv[1]):
             await self._discovered()
-            path = command.argv[1].replace("{version}", self.version or "")
+            path = self._path(command.argv, command.job)
             if path.partition("?")[0] not in self._paths:
                 raise NotFound(f"slurmrestd has no {path}")
             try:
                 data = await self._get(path, command.row.most_bytes)
+                if command.row.old and _UNKNOWN_OPTION in data:
+                    path = self._path(command.row.old, command.job)
+                    data = await self._get(path, command.row.most_bytes)
             except (NotFound, Unreachable):
                 # one that was updated or set up anew may speak another version
                 self.version = None
                 raise
         return Output(data, _NO_MARKS, ("GET", path), "", time.monotonic() - started)
+
+    def _path(self, argv: Sequence[str], job: str) -> str:
+        return argv[1].replace("{version}", self.version or "").replace("{job}", job)
 
     async def close(self) -> None:
         client, self._client = self._client, None

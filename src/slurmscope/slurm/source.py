@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import msgspec
 
 from slurmscope.logs import Once, fields
-from slurmscope.model import Cost
-from slurmscope.slurm import aside
-from slurmscope.slurm.commands import BY_WAY, REST, Command
+from slurmscope.model import Cost, Job
+from slurmscope.slurm import aside, scripts
+from slurmscope.slurm.commands import BY_WAY, OF_A_JOB, REST, Command
 from slurmscope.slurm.text import Parsed
-from slurmscope.slurm.transport import Output, Transport
+from slurmscope.slurm.transport import Output, Transport, TransportError
 from slurmscope.worker import compute
 
 log = logging.getLogger(__name__)
@@ -63,6 +63,13 @@ class Source(Protocol):
         """A part as it is now; the accounting's `history`, of a time."""
         ...
 
+    async def script(self, job: Job) -> str | None:
+        """The batch script of a job or of a life, at most 1 MiB; None where there is none, or it may not be read.
+
+        It may take a few times `slurm.timeout`. Whether somebody may read it is for the caller to say.
+        """
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -95,8 +102,25 @@ class Way:
         self._once = Once()
 
     async def read(self, part: str, window: Window | None = None) -> Reading:
-        command = self.commands[part] if window is None else self.commands[part].within(*window)
-        with metered(self.costs, part, command.program) as cost:
+        return await self._told(self.commands[part] if window is None else self.commands[part].within(*window))
+
+    async def script(self, job: Job, *, kept: bool = True) -> str | None:
+        """`kept`: the accounting may have it."""
+        known = OF_A_JOB[self.name]
+
+        async def ask(part: str, number: str) -> Any:
+            try:
+                return (await self._told(known[part].of(number))).value
+            except (TransportError, SourceError) as error:  # no such job, not ours to read, too long, nobody answers
+                log.debug("not told", extra=fields(part=part, way=self.name, job=number, error=str(error)))
+                return None
+
+        if not known or job.submit_time is None:  # without it nobody can say whether a script is its
+            return None
+        return await (scripts.by_rest if self.name == REST else scripts.by_commands)(ask, job, kept=kept)
+
+    async def _told(self, command: Command) -> Reading:
+        with metered(self.costs, command.part, command.program) as cost:
             output = await self.transport.run(command)
             cost.bytes += len(output.data)
             reading = await self._parsed(command, output, cost)

@@ -24,7 +24,7 @@ from slurmscope.slurm import probe as program
 from slurmscope.slurm.commands import Command
 from slurmscope.slurm.transport import Failed, NotFound, Output, TimedOut, TransportError, Unreachable
 
-# sshd lets a connection have ten sessions (MaxSessions), and a poll may have eleven questions.
+# sshd lets a connection have ten sessions (MaxSessions), and a poll may have twelve questions.
 _MOST_AT_ONCE = 8
 # The probe ends what it runs when its own time is up; it is given this long to start, and to say so.
 _ALLOWANCE = 5.0
@@ -245,6 +245,8 @@ class Ssh:
         words = [self._python, self._probe or "-", f"--ways={command.way}", f"--parts={command.part}", *self._options]
         if command.window != program.WINDOW:
             words += [f"--since={command.window[0]}", f"--until={command.window[1]}"]
+        if command.job:
+            words.append(f"--job={command.job}")
         argv = ["ssh", *_QUESTION, "-S", master.socket, "--", self._host, shlex.join(words)]
         patience = max(self._timeout, command.row.least_seconds) + _ALLOWANCE
         try:

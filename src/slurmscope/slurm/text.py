@@ -225,6 +225,9 @@ def _node(row: str) -> Node:
         reason=" ".join(filter(None, (reason[1], reason[4]))) if reason else None,
         reason_user=(reason[2] or None) if reason else None,
         reason_time=epoch(reason[3]) if reason else None,
+        threads_per_core=values.threads_per_core(
+            cpus, *(number(pairs.get(name, "")) for name in ("Sockets", "CoresPerSocket", "ThreadsPerCore"))
+        ),
     )
 
 
@@ -372,9 +375,10 @@ def parse_config(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> P
 
 
 # what changes the meaning of other parts
+STORE_FLAGS = "AccountingStoreFlags"
 ACCOUNTING_TYPE, PRIVATE_DATA = "AccountingStorageType", "PrivateData"
 DBD = "accounting_storage/slurmdbd"
 # … and what `slurmscope doctor` looks at besides
 ACCOUNTING_HOST, SLURM_USER = "AccountingStorageHost", "SlurmUser"
 GATHER_TYPE, TRACK_TYPE = "JobAcctGatherType", "ProctrackType"
-_SETTINGS = (ACCOUNTING_TYPE, PRIVATE_DATA, ACCOUNTING_HOST, SLURM_USER, GATHER_TYPE, TRACK_TYPE)
+_SETTINGS = (ACCOUNTING_TYPE, STORE_FLAGS, PRIVATE_DATA, ACCOUNTING_HOST, SLURM_USER, GATHER_TYPE, TRACK_TYPE)

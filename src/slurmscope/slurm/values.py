@@ -332,6 +332,16 @@ def hosts(value: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def threads_per_core(cpus: int, sockets: int | None, cores: int | None, threads: int | None) -> int | None:
+    """How many of a node's CPUs are one core, with so many cores a socket.
+
+    Slurm counts hardware threads as CPUs, unless slurm.conf gives a node as many CPUs as it has cores.
+    """
+    if not threads or not sockets or not cores:
+        return threads or None
+    return min(threads, max(1, cpus // (sockets * cores)))
+
+
 def exit_code(value: str) -> str | None:
     """Status and signal, `3:0`; squeue of 22.05 prints what wait() gave, 768."""
     if not value.isdigit():

@@ -13,6 +13,7 @@ from slurmscope.life import Accounted, Step
 from slurmscope.slurm import history, values
 from slurmscope.slurm.openapi.jobs import exit_code
 from slurmscope.slurm.openapi.reader import Number, Words, count, records, whole, words
+from slurmscope.slurm.scripts import Kept
 from slurmscope.slurm.text import Marks, Parsed
 from slurmscope.slurm.values import epoch
 
@@ -113,6 +114,8 @@ class _Record(msgspec.Struct):
     tres: _AllTres = _AllTres()
     exit_code: Any = None
     derived_exit_code: Any = None
+    submit_line: str | None = None
+    working_directory: str | None = None
     steps: list[_Step] = []
 
 
@@ -218,7 +221,30 @@ def _accounted(found: _Record) -> Accounted:
         _seconds(found.time.total),
         _exit_code(found.derived_exit_code),
         None,
+        found.submit_line or None,
+        found.working_directory or None,
     )
+
+
+class _Het(msgspec.Struct, frozen=True):
+    job_offset: Number = None
+
+
+class _Scripted(msgspec.Struct):
+    job_id: Number
+    het: _Het = _Het()
+    time: _Times = _Times()
+    script: str | None = None
+
+
+def _kept(found: _Scripted) -> Kept:
+    # of a component that is not the first, and of what may be one, it may be another job's
+    its = not whole(found.het.job_offset) and epoch(_text(found.time.start)) is not None
+    return Kept(count(found.job_id), epoch(_text(found.time.submission)), (its and found.script) or "")
+
+
+def parse_scripts(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Kept, ...]]:
+    return records(data, "jobs", _Scripted, _kept)
 
 
 def parse_history(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Accounted, ...]]:

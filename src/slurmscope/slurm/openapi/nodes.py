@@ -53,6 +53,9 @@ class _Node(msgspec.Struct):
     reason: str | None = None
     reason_set_by_user: str | None = None
     reason_changed_at: Number = None
+    sockets: Number = None
+    cores: Number = None  # of a socket
+    threads: Number = None
 
 
 def _node(found: _Node) -> Node:
@@ -83,6 +86,7 @@ def _node(found: _Node) -> Node:
         reason=reason,
         reason_user=(found.reason_set_by_user or None) if reason else None,
         reason_time=time(found.reason_changed_at) if reason else None,
+        threads_per_core=values.threads_per_core(cpus, whole(found.sockets), whole(found.cores), whole(found.threads)),
     )
 
 

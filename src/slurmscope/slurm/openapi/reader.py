@@ -133,6 +133,7 @@ class Document(msgspec.Struct):
     reservations: list[msgspec.Raw] | None = None
     licenses: list[msgspec.Raw] | None = None
     pings: list[msgspec.Raw] | None = None
+    accounts: list[msgspec.Raw] | None = None
     statistics: msgspec.Raw = _NOTHING
     shares: msgspec.Raw = _NOTHING
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""What slurmctld and slurmdbd say of themselves and of who used what: diag, ping, shares, slurmdbd's diag."""
+"""What slurmctld and slurmdbd say of themselves and of who used what: diag, ping, shares, slurmdbd's diag, accounts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from slurmscope.model import Accounting, Backfill, Config, Controller, Cycles, Rpc, Scheduler, Share
+from slurmscope.model import Accounting, Backfill, Config, Controller, Coordinator, Cycles, Rpc, Scheduler, Share
 from slurmscope.slurm.openapi.reader import (
     MICROS,
     NO_NUMBERS,
@@ -353,6 +353,27 @@ def parse_accounting(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) 
             rpc_users=merged(one.named(one.user) for one in found.users),
         )
     )
+
+
+class _Coordinator(msgspec.Struct):
+    name: str
+
+
+class _Account(msgspec.Struct):
+    name: str
+    coordinators: list[_Coordinator | str] | None = None
+
+
+def _coordinators(found: _Account) -> tuple[Coordinator, ...]:
+    users = (one if isinstance(one, str) else one.name for one in found.coordinators or ())
+    return tuple(Coordinator(intern(found.name), intern(user)) for user in users if user)
+
+
+def parse_coordinators(data: bytes, marks: Marks, memo: Mapping[bytes, Any] = {}) -> Parsed[tuple[Coordinator, ...]]:
+    parsed = records(data, "accounts", _Account, _coordinators)
+    if not parsed.value:  # there is always one, `root`
+        raise Malformed("no account in it")
+    return Parsed(tuple(one for some in parsed.value for one in some), parsed.skipped, parsed.samples)
 
 
 class _Release(msgspec.Struct):

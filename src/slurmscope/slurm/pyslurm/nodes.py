@@ -55,6 +55,8 @@ class _OldNode(msgspec.Struct):
     reason: str | None = None
     reason_uid: int | None = None
     reason_time: Number = None
+    sockets: Number = None
+    cores_per_socket: Number = None
 
 
 class _NewNode(msgspec.Struct):
@@ -78,6 +80,9 @@ class _NewNode(msgspec.Struct):
     reason: str | None = None
     reason_user: str | None = None
     reason_time: Number = None
+    sockets: Number = None
+    cores_per_socket: Number = None
+    threads_per_core: Number = None
 
 
 def _old_node(key: str, one: _OldNode, answer: Answer) -> Node:
@@ -105,6 +110,9 @@ def _old_node(key: str, one: _OldNode, answer: Answer) -> Node:
         reason=one.reason,
         reason_user=answer.user(one.reason_uid) if one.reason else None,
         reason_time=time(one.reason_time),
+        threads_per_core=values.threads_per_core(
+            one.cpus, number(one.sockets), number(one.cores_per_socket), one.threads
+        ),
     )
 
 
@@ -136,6 +144,9 @@ def _new_node(key: str, one: _NewNode, answer: Answer) -> Node:
         reason=one.reason,
         reason_user=one.reason_user if one.reason else None,
         reason_time=time(one.reason_time),
+        threads_per_core=values.threads_per_core(
+            one.total_cpus, number(one.sockets), number(one.cores_per_socket), number(one.threads_per_core)
+        ),
     )
 
 

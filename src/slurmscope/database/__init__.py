@@ -1,0 +1,2 @@
+# SPDX-FileCopyrightText: The slurmscope authors
+# SPDX-License-Identifier: Apache-2.0
