@@ -130,7 +130,7 @@ def test_requests_are_counted(served: Served) -> None:
 def test_before_anything_was_read(tmp_path: Path) -> None:
     with serving(tmp_path, "[poll]\ninterval = 60\nslow_interval = 60") as served:
         (tmp_path / "bin" / "squeue").write_text("#!/bin/sh\necho slow >&2; exit 1\n")
-        for _ in range(100):
+        for _ in range(1200):
             with contextlib.suppress(OSError):
                 if b"squeue exited with 1: slow" in served.get("/health")[2]:
                     break

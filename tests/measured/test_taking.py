@@ -71,7 +71,7 @@ def test_a_node_that_is_not_heard_of_any_more_is_not_shown(served: Served) -> No
     assert post(served, report("older", time.time() - 400, measure(1, 5)))[0] == 200
     body = served.get("/metrics/jobs")[2].decode()
     assert 'node="older"' not in body
-    for _ in range(200):
+    for _ in range(1200):
         if 'node="old"' not in served.get("/metrics/jobs")[2].decode():
             return
         time.sleep(0.1)

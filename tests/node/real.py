@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import until
 
 from slurmscope.node.mounts import V2, Mounts, mounts
 
@@ -90,8 +91,11 @@ class Groups:
         return found, json.loads(told)
 
     def daemon(self, inside: str, title: str) -> subprocess.Popen[bytes]:
-        """One that calls itself so, as slurmstepd does."""
-        return self.start(inside, ["bash", "-c", f"exec -a '{title}' sleep 1000"])
+        """One that calls itself so, as slurmstepd does, from the moment that it does."""
+        found = self.start(inside, ["bash", "-c", f"exec -a '{title}' sleep 1000"])
+        line = Path(f"/proc/{found.pid}/cmdline")
+        assert until(lambda: line.read_bytes().startswith(title.encode() + b"\0"))
+        return found
 
     def clear(self) -> None:
         for one in self._running:
@@ -103,7 +107,7 @@ class Groups:
                 one.stdout.close()
         for path in reversed(self._made):
             self._empty(path)
-            for _ in range(100):
+            for _ in range(1200):
                 try:
                     path.rmdir()
                     break

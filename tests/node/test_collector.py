@@ -277,7 +277,7 @@ def test_nobody_is_the_schedulers_by_name_alone() -> None:
     with groups(where, "slurm_testnode") as made:
         title = "exec -a 'slurmstepd: [75.0]' sleep 1000"
         made.start("uid_65534/job_75/step_0", ["bash", "-c", title], env=told(75), user=65534)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while only(collector(where)).programs[0].name != "sleep" and time.monotonic() < deadline:
             pass
         assert only(collector(where)).processes == 1
@@ -355,7 +355,7 @@ def test_programs_beyond_the_most_are_one() -> None:
     with groups(where, SCOPE) as made:
         for name in ("solver", "other", "writer", "reader"):
             made.start("job_5/step_0/user/task_0", ["bash", "-c", f"echo {name} > /proc/self/comm; read"], env=told(5))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         looking = collector(where, programs=2)
         while True:
             programs = only(looking).programs

@@ -168,7 +168,7 @@ def _give_cpus(group: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    for _ in range(100):
+    for _ in range(3000):
         try:
             folder.rmdir()
         except FileNotFoundError:

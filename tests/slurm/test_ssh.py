@@ -199,7 +199,7 @@ def test_a_server_that_goes_and_comes_back(sshd: Sshd, tmp_path: Path, temporary
         with pytest.raises(Failed, match=r"ssh cluster: (no sshd listens there|the connection was lost)"):
             await ssh.run(PING)
         sshd.start()
-        for _ in range(100):
+        for _ in range(1200):
             with contextlib.suppress(Failed):  # it is remembered for a moment
                 assert (await ssh.run(PING)).data == b"pong\n"
                 break

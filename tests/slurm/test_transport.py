@@ -285,7 +285,7 @@ def test_a_program_on_a_file_system_that_hangs_holds_up_nothing_but_itself_with_
         with pytest.raises(Failed, match="is still being started"):
             await dead.run(PING)
         found.set()
-        for _ in range(100):
+        for _ in range(1200):
             await asyncio.sleep(0.05)
             try:
                 assert (await dead.run(PING)).data == b"pong\n"

@@ -224,7 +224,7 @@ def test_it_agrees_with_the_metrics_of_the_same_moment(tmp_path: Path) -> None:
     settings = f'[poll]\ninterval = 300\nslow_interval = 300\n[store]\nurl = "sqlite:{tmp_path}/kept.db"\n'
     with serving(tmp_path, settings + "[agents]\nenabled = true\n") as served:
         served.wait()
-        for _ in range(100):
+        for _ in range(600):
             found = health(served)
             # the first poll is over, and what it saw is written
             if found["store"]["jobs_written"] and not any(
