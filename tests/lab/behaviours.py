@@ -73,11 +73,11 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "uneven-nodes",
-        by_node(work(duty=0.7, memory=1700), work(duty=0.15, memory=1700)),
+        by_node(work(duty=0.7, memory=300), work(duty=0.15, memory=300)),
         (*NODES, busy(1)),
         "node_imbalance",
-        mem=2000,
-        memory=3400,
+        mem=400,
+        memory=600,
     ),
     # --- cores and threads ---
     Behaviour("sleeps", f"exec sleep {SECONDS}", NODE, "zero_cpu"),

@@ -13,7 +13,8 @@
 #   --burners N         processes that burn the processor, each …
 #   --user SECONDS      … in user mode for so long
 #   --system SECONDS    … and in the kernel for so long
-#   --duty SHARE        … and of the time after that, until the end, this share; without them it does so itself
+#   --duty SHARE        … and after that, until the end, as much as makes this share of all its time; without them it
+#                       does so itself
 #   --spinners N        threads besides the first, which do the same
 #   --idlers N          processes that only sleep
 #   --threads N         threads besides the first, which only sleep
@@ -48,11 +49,12 @@ sub passed { clock_gettime(CLOCK_MONOTONIC) - $start }
 
 sub hold { while ((my $left = $o{seconds} - passed()) > 0) { sleep $left } }
 
-# What it was kept from it does later: its share is the same on a machine that others use.
+# What it was kept from it does later, and what it has done already, such as to touch its memory, counts: its share is the
+# same on a slow machine, and on one that others use.
 sub spin {
-    my ($n, $from, $used) = (0, passed(), clock_gettime(CLOCK_THREAD_CPUTIME_ID));
+    my $n = 0;
     while ((my $now = passed()) < $o{seconds}) {
-        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID) - $used < $o{duty} * ($now - $from)) { $n++ for 1 .. 2_000 }
+        if (clock_gettime(CLOCK_THREAD_CPUTIME_ID) < $o{duty} * $now) { $n++ for 1 .. 2_000 }
         else { sleep 0.02 }
     }
 }

@@ -14,6 +14,9 @@ from web import sites, town
 
 from slurmscope.metrics.pages import Edition
 from slurmscope.model import Job, Part, Snapshot
+from slurmscope.reports.document import Document
+from slurmscope.reports.kept import Reports
+from slurmscope.reports.period import Period, last_month
 from slurmscope.web import outlook
 from slurmscope.web.portal import Portal
 from slurmscope.web.preparation import Preparation
@@ -51,6 +54,10 @@ class Poll:
 
     def look(self) -> None:
         assert town.as_(self.portal, town.SAM).get("/").status == 200
+
+    def read(self, page: str) -> None:
+        found = town.as_(self.portal, town.SAM).get(f"/clusters/{town.CLUSTER}/{page}")
+        assert found.status in (200, 404)  # of some times nothing is kept
 
     async def _publish(self, fresh: frozenset[str]) -> None:
         time = (self.snapshot.jobs.time or 0.0) + 1
@@ -99,6 +106,38 @@ def test_it_is_ready_when_readers_are_told(poll: Poll) -> None:
     assert poll.events == ["made", "made", "told"]
     poll.look()
     assert poll.events == ["made", "made", "told"]
+
+
+def test_reports_that_somebody_has_read_lately_are_ready_and_the_first_that_is_shown(
+    poll: Poll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    month, cluster = Reports.month, Reports.cluster
+
+    def short(reports: Reports, name: str, period: Period, *, told: bool) -> Document | None:
+        made.append(period.words)
+        return month(reports, name, period, told=told)
+
+    def full(reports: Reports, name: str, period: Period, *, told: bool) -> Document | None:
+        made.append(f"{period.days} days")
+        return cluster(reports, name, period, told=told)
+
+    monkeypatch.setattr(Reports, "month", short)
+    monkeypatch.setattr(Reports, "cluster", full)
+    poll.read("report?days=7")
+    assert made == ["7 days"]
+    poll.ended()
+    # the last month is the one that is shown where no other is asked for
+    assert made == ["7 days", last_month(town.NOW).words, "7 days"]
+    poll.read("report?days=7")
+    poll.read("report")
+    assert len(made) == 3
+    # of what is over nothing is made again so soon; of many that were read, the last
+    for days in range(8, 18):
+        poll.read(f"report?days={days}")
+    del made[:]
+    poll.ended()
+    assert made == ["17 days", "16 days", "15 days"]
 
 
 def test_a_poll_that_ends_meanwhile_is_prepared_too(poll: Poll, monkeypatch: pytest.MonkeyPatch) -> None:

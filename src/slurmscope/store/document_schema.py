@@ -54,7 +54,7 @@ def _sought(database: Database[Document]) -> None:
             [UpdateOne({"_id": one["_id"]}, {"$set": documents.sought(documents.to_life(one))}) for one in some],
             ordered=False,
         )
-    _indexes_of(JOBS)(database)
+    _indexes_of(JOBS, USAGE)(database)
     size = len(ORDER)
     older = [[*one[:-size], *_OLDER_ORDER] for one in documents.INDEXES[JOBS] if one[-size:] == ORDER]
     for name in [one["name"] for one in jobs.list_indexes() if list(one["key"].items()) in older]:

@@ -52,7 +52,7 @@ INDEXES: Mapping[str, tuple[list[tuple[str, int]], ...]] = {
     ),
     MEASURED: ([("cluster", 1), ("id", 1), ("submitted", 1)], [("submitted", 1)]),
     SERIES: ([("submitted", 1)], [("last", 1)]),
-    USAGE: ([("day", 1)], [("cluster", 1), ("day", 1)]),
+    USAGE: ([("day", 1)], *([(name, 1), ("day", 1)] for name in ("cluster", "user", "account"))),
     NODES: ([("cluster", 1), ("name", 1)],),
     CHANGES: ([("cluster", 1), ("time", 1), ("node", 1)], [("cluster", 1), ("node", 1), ("time", 1)]),
     TOTALS: (

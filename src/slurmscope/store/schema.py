@@ -158,6 +158,8 @@ CREATE INDEX jobs_class ON jobs (class, submit, fold, id);
 CREATE INDEX jobs_name ON jobs (name, cluster, user, submit, fold, id);
 CREATE INDEX jobs_open ON jobs (cluster, submit, fold, id) WHERE end IS NULL;
 CREATE INDEX jobs_end ON jobs (cluster, end, submit, fold, id) WHERE end IS NOT NULL;
+CREATE INDEX usage_user ON usage (user, day);
+CREATE INDEX usage_account ON usage (account, day);
 """
 
 

@@ -12,12 +12,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from slurmscope.model import Snapshot
-from slurmscope.web import inventory, outlook, tree
+from slurmscope.web import cluster_report, inventory, outlook, tree
 from slurmscope.web.site import Site
 
 log = logging.getLogger(__name__)
-
-_LATELY = 900  # seconds for which somebody who has looked may look again
 
 
 class Preparation:
@@ -34,7 +32,7 @@ class Preparation:
         """A poll has ended. It is not kept waiting."""
         self._site.forget()
         cluster = snapshot.cluster
-        if not fresh or not self._site.looked_at(cluster, _LATELY):
+        if not fresh or cluster not in self._site.looked(str):
             await self._tell(snapshot, fresh)
             return
         # of polls that ended while an earlier one was prepared, the last is told, with what all of them brought
@@ -63,3 +61,4 @@ def prepare(site: Site, cluster: str) -> None:
     tree.shape(site, snapshot)
     tree.facts(site, snapshot)
     inventory.held(site, cluster, snapshot.jobs.value)
+    cluster_report.prepare(site, cluster)

@@ -23,8 +23,9 @@ from slurmscope.web.memory import Memory
 T = TypeVar("T")
 
 _SAME = 15  # seconds for which what reports have read of nodes may be used again
-_AGAIN = 3.0  # seconds after which a store that could not be opened is tried again
 _SLOWLY = 600  # … and how jobs of a partition waited in the last weeks
+_AGAIN = 3.0  # seconds after which a store that could not be opened is tried again
+_LATELY = 900  # seconds for which somebody who has looked may look again
 
 
 class Site:
@@ -49,7 +50,8 @@ class Site:
         self._editions = editions
         self._views = views
         self._memory = Memory()
-        self._looked: dict[str, float] = {}
+        self._looked: dict[Hashable, float] = {}
+        self._looking = threading.Lock()  # of its own: to open the store may take long
         self._clock = clock
         self._lock = threading.Lock()
         self._store: Store | None = None
@@ -124,22 +126,27 @@ class Site:
         edition = self.edition(cluster) or Edition(Snapshot(cluster=cluster), up=False, clock=self._clock)
         return Pages(cluster=cluster, clock=edition.clock).view(edition, Requests(total={}))
 
-    def look(self, cluster: str) -> None:
-        """Somebody looks at how a cluster is now."""
-        self._looked[cluster] = self._clock()
+    def look(self, at: Hashable) -> None:
+        """Somebody does: at how a cluster is now, by its name, or at something else."""
+        with self._looking:
+            self._looked.pop(at, None)
+            self._looked[at] = self._clock()
 
-    def looked_at(self, cluster: str, seconds: float) -> bool:
-        """Whether somebody has done so in the last seconds."""
-        when = self._looked.get(cluster)
-        return when is not None and self._clock() - when < seconds
+    def looked(self, kind: type[T]) -> list[T]:
+        """At what of that kind somebody has looked lately, the last first."""
+        with self._looking:
+            return [one for one in reversed(self._looked) if isinstance(one, kind)]
 
     def remembered(self, key: Hashable, version: Hashable, make: Callable[[], T]) -> T:
         """What was made for that version, by whoever came first; of another version nothing is remembered."""
         return self._memory.of(key, version, make)
 
     def forget(self) -> None:
-        """What nobody has asked for lately. Elsewhere that is done when something is made."""
+        """What nobody has asked for, or looked at, lately. Of the former that is done when something is made, too."""
         self._memory.forget()
+        since = self._clock() - _LATELY
+        with self._looking:
+            self._looked = {one: when for one, when in self._looked.items() if when > since}
 
     def until_polled(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made of the store: until a cluster is read anew, and for some seconds at most, for others write

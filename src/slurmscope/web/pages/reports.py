@@ -16,7 +16,7 @@ from slurmscope.reports import period as periods
 from slurmscope.reports.document import Block, Cell, Column, Document, Facts, Paragraph, Section, Table, Verdict
 from slurmscope.reports.period import Period, PeriodError
 from slurmscope.settings import Mail
-from slurmscope.web import holders
+from slurmscope.web import cluster_report, holders
 from slurmscope.web.addresses import within
 from slurmscope.web.errors import NotFound, Wrong
 from slurmscope.web.page import Crumb, Page
@@ -129,12 +129,10 @@ def report(visit: Visit, asked: ReportAsked) -> Page:
         # it names people
         raise NotFound("Reports of a whole cluster are for its staff.", "Your own", within("", "reports"))
     period = period_of(asked, visit.now) or periods.last_month(visit.now)
-    short, told = period.month and not asked.full, visit.form == JSON
-    # only the staff comes here, and sees the same
-    document = visit.site.until_polled(
-        ("report", asked.cluster, period, short, told),
-        lambda: (visit.reports.month if short else visit.reports.cluster)(asked.cluster, period, told=told),
-    )
+    whole = cluster_report.Asked(asked.cluster, period, period.month and not asked.full, visit.form == JSON)
+    visit.site.look(asked.cluster)
+    visit.site.look(whole)
+    document = cluster_report.report(visit.site, whole)
     if document is None:
         all_of = within(asked.cluster, "reports")
         text, cure = "Nothing is kept of {cluster} in {period}.", "Reports that there are"
