@@ -82,6 +82,14 @@ def about(known: float, unit: float = 0) -> object:
     return pytest.approx(known, rel=0.05, abs=unit or None)
 
 
+def in_user_mode(job: Job) -> float:
+    """Its share of the processor time. The kernel samples who has the processor, and misses some on a host whose
+    processors others take: so both are less than all that was used, by the same share."""
+    user, system = (job.value(f"slurm_job_cpu_{of}_seconds_total") for of in ("user", "system"))
+    assert user + system == pytest.approx(job.value("slurm_job_cpu_seconds_total"), rel=0.25)
+    return user / (user + system)
+
+
 def test_processor_time(work: Work, look: Callable[[], Page]) -> None:
     with work.job(command(burners=2, user=2.5, system=3), "-w", "n1") as done:
         job = Job(look(), done.job)
@@ -90,8 +98,7 @@ def test_processor_time(work: Work, look: Callable[[], Page]) -> None:
     assert done.user >= 5
     assert done.system >= 6
     assert job.value("slurm_job_cpu_seconds_total") == about(done.user + done.system)
-    assert job.value("slurm_job_cpu_user_seconds_total") == about(done.user)
-    assert job.value("slurm_job_cpu_system_seconds_total") == about(done.system)
+    assert in_user_mode(job) == about(done.user / (done.user + done.system))
     cores = job.cores("slurm_job_core_cpu_seconds_total")
     assert sum(cores.values()) == about(job.value("slurm_job_cpu_seconds_total"))
     assert done.cores[0].isdecimal(), "it was fenced in to one core"
@@ -110,7 +117,7 @@ def test_processor_time_of_the_dead(work: Work, look: Callable[[], Page]) -> Non
     with work.job(script, "-w", "n1") as done:
         job = Job(look(), done.job)
     assert job.value("slurm_job_cpu_seconds_total") == about(8)
-    assert job.value("slurm_job_cpu_user_seconds_total") == about(8)
+    assert in_user_mode(job) == about(1)
 
 
 def test_rate(work: Work, look: Callable[[], Page]) -> None:
@@ -186,23 +193,24 @@ def test_disk_of_the_dead(work: Work, look: Callable[[], Page]) -> None:
     "script",
     [
         "srun -n2 {}",
-        "srun -n1 --exact --mem=800 {} & srun -n1 --exact --mem=800 {} & wait",
+        "srun -n1 --exact --mem=400 {} & srun -n1 --exact --mem=400 {} & wait",
     ],
     ids=["two tasks", "two steps"],
 )
 def test_several_workers(work: Work, look: Callable[[], Page], script: str) -> None:
     """As MPI programs are: tasks, each with children that compute."""
-    # long enough for what the kernel only samples: who of user and kernel had the processor
-    one = command(burners=2, user=4, memory=700, idlers=1, files=5)
-    with work.job(script.replace("{}", one), "-w", "n1", "-n2", workers=2, mem=1600) as done:
+    # with little memory: to give it is the kernel's work, which takes much longer on some machines
+    one = command(burners=2, user=4, memory=300, idlers=1, files=5)
+    with work.job(script.replace("{}", one), "-w", "n1", "-n2", workers=2, mem=800) as done:
         job = Job(look(), done.job)
     assert job.value("slurm_job_cpus") == 2
     assert job.value("slurm_job_program_processes", program="work.pl") == 8
     assert job.value("slurm_job_cpu_seconds_total") == about(done.user + done.system)
-    assert job.value("slurm_job_cpu_user_seconds_total") == about(done.user)
-    assert job.value("slurm_job_memory_anonymous_bytes") == about(1400 * MIB)
-    assert job.value("slurm_job_program_memory_rss_bytes", program="work.pl") == about(1400 * MIB)
-    assert job.value("slurm_job_memory_limit_bytes") == 1600 * MIB
+    assert in_user_mode(job) == about(done.user / (done.user + done.system))
+    assert job.value("slurm_job_memory_anonymous_bytes") == about(600 * MIB)
+    # what all programs share is counted for each of the eight
+    assert job.value("slurm_job_program_memory_rss_bytes", program="work.pl") == about(600 * MIB, 8 * 8 * MIB)
+    assert job.value("slurm_job_memory_limit_bytes") == 800 * MIB
 
 
 def test_array(work: Work, look: Callable[[], Page]) -> None:
