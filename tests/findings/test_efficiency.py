@@ -125,6 +125,15 @@ def test_sacct_that_missed_something_is_not_believed() -> None:
     assert (found.source, found.share) == ("agent", 0.7)
 
 
+def test_what_slurm_itself_takes_is_nothing_that_sacct_missed() -> None:
+    """On each node its processes are in the job's cgroup; of a job that does little they are much."""
+    assert of(cases.life(told=used(0.5)), cases.summary(cpu_seconds=1.2)).cpu.source == "sacct"
+    assert of(cases.life(told=used(0.5)), cases.summary(cpu_seconds=1.6)).cpu.source == "agent"
+    on_two = cases.life(told=used(20.0), nodes=2, node_list="n[1-2]")
+    assert of(on_two, cases.summary(cpu_seconds=22.5)).cpu.source == "sacct"
+    assert of(on_two, cases.summary(cpu_seconds=23.5)).cpu.source == "agent"
+
+
 def test_of_memory_the_larger_figure_is_the_truer_one() -> None:
     more = of(cases.life(told=used(100.0, 7)), cases.summary()).memory
     assert (more.peak, more.mean, more.source, more.share) == (7 * GIB, 5 * GIB, "sacct", 0.875)

@@ -73,11 +73,12 @@ BEHAVIOURS = (
     ),
     Behaviour(
         "uneven-nodes",
-        by_node(work(duty=0.7, memory=300), work(duty=0.15, memory=300)),
-        (*NODES, busy(1)),
+        # as much memory as one node does not have; to touch it takes some seconds on some machines
+        by_node(work(25, duty=0.95, memory=1700), work(25, duty=0.15, memory=1700)),
+        (*NODES, busy(1.4)),
         "node_imbalance",
-        mem=400,
-        memory=600,
+        mem=2000,
+        memory=3400,
     ),
     # --- cores and threads ---
     Behaviour("sleeps", f"exec sleep {SECONDS}", NODE, "zero_cpu"),

@@ -32,7 +32,9 @@ HIGH, MEDIUM, LOW, NONE = "high", "medium", "low", ""
 """How far a figure can be trusted; NONE where there is none."""
 
 _MUCH, _SOME = 0.9, 0.5  # shares of a job's time that were measured
-_MORE = 1.05  # what was measured beyond what sacct tells, for sacct to have missed something
+# What was measured beyond what sacct tells, for sacct to have missed something: a share, and besides it what Slurm's
+# own processes take on each node, in seconds, which are in the job's cgroup and not in its accounting.
+_MORE, _SLURM = 1.05, 1.0
 _PAUSED = 0.05  # of its time that it may have been suspended, for what was measured to tell of the rest
 WHILE_IT_RAN = "what it used while it was not suspended"
 _OF_THE_KILLED = "the CPU time of processes that were killed"
@@ -114,7 +116,7 @@ def _cpu(life: Life, summary: Summary | None, seconds: int, share: float | None,
     measured = None if summary is None else summary.cpu_seconds
     told = life.cpu_seconds if life.ended else None
     enough = asked * seconds
-    if told is not None and enough and (measured is None or measured <= told * _MORE):
+    if told is not None and enough and (measured is None or measured <= told * _MORE + life.nodes * _SLURM):
         killed = life.state not in _ENDED_BY_ITSELF
         alone = measured is None or (share or 0.0) < _SOME
         peak = None if summary is None or summary.cpu is None else summary.cpu.peak
