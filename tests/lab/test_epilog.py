@@ -54,10 +54,18 @@ def running(lab: Lab, job: str, *names: str) -> dict[int, str]:
     return lab.wait_for(there)
 
 
-def ended(lab: Lab, job: str, how: str, seconds: float = 60) -> None:
+def settled(job: str) -> dict[int, str]:
+    """Its processes, when none of those that start it is among them any more."""
+    found: dict[int, str] = {}
+    while found != (found := processes(job)):
+        time.sleep(1)
+    return found
+
+
+def ended(lab: Lab, job: str, how: str) -> None:
     """So it has ended, the epilog has run, and nothing of it is there."""
     before = processes(job)
-    lab.wait_for(lambda: state(lab, job) == how, seconds)
+    lab.wait_for(lambda: state(lab, job) == how)
     assert groups(job) == []
     assert all(gone(pid) for pid in before)
 
@@ -75,7 +83,8 @@ def undisturbed(lab: Lab, node: str) -> Iterator[None]:
         pytest.skip("two jobs at once need two CPUs")
     job = submit(lab, "sleep 7654320", "-w", node)
     try:
-        before, there = running(lab, job, "sleep"), groups(job)
+        running(lab, job, "sleep")
+        before, there = settled(job), groups(job)
         yield
         assert processes(job) == before
         assert groups(job) == there
@@ -134,7 +143,7 @@ def test_its_stepd_is_killed(cgroup_lab: Lab) -> None:
 def test_timed_out(cgroup_lab: Lab, slow: str) -> None:
     with undisturbed(cgroup_lab, "n2"):
         running(cgroup_lab, slow, "sleep")
-        ended(cgroup_lab, slow, "TIMEOUT", 180)
+        ended(cgroup_lab, slow, "TIMEOUT")
 
 
 @pytest.mark.usefixtures("bystander")
