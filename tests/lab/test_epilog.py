@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -29,18 +30,19 @@ def state(lab: Lab, job: str) -> str:
 
 
 def groups(job: str) -> list[Path]:
-    return sorted(Path("/sys/fs/cgroup").glob(f"*/slurm*/uid_*/job_{job}"))
+    # unlike Path.glob, it goes on where a folder goes away meanwhile
+    return sorted(map(Path, glob(f"/sys/fs/cgroup/*/slurm*/uid_*/job_{job}")))
 
 
 def processes(job: str) -> dict[int, str]:
     """Those in the job's groups, with their names; what only keeps the step extern open is called so."""
     found = {}
     for group in groups(job):
-        for file in group.rglob("cgroup.procs"):
+        for folder, _, _ in os.walk(group):
             with contextlib.suppress(OSError):
-                for pid in file.read_text().split():
+                for pid in Path(folder, "cgroup.procs").read_text().split():
                     name = Path(f"/proc/{pid}/comm").read_text().strip()
-                    found[int(pid)] = "extern" if "step_extern" in file.parts and name == "sleep" else name
+                    found[int(pid)] = "extern" if "step_extern" in folder and name == "sleep" else name
     return found
 
 
