@@ -31,7 +31,7 @@ def state(lab: Lab, job: str) -> str:
 
 def groups(job: str) -> list[Path]:
     # unlike Path.glob, it goes on where a folder goes away meanwhile
-    return sorted(map(Path, glob(f"/sys/fs/cgroup/*/slurm*/uid_*/job_{job}")))
+    return sorted(map(Path, glob(f"/sys/fs/cgroup/*/slurm*/uid_*/job_{job}")))  # noqa: PTH207
 
 
 def processes(job: str) -> dict[int, str]:
