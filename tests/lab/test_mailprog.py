@@ -99,11 +99,13 @@ def state(lab: Lab, job: str) -> str:
 
 
 def test_slurmctld_tells_of_a_job_and_its_end_comes_with_a_report(lab: Lab, site: Path, box: Box) -> None:
-    number = submit(lab, "-Jmail me", script="sleep 12")
+    number = submit(lab, "-Jmail me", script="sleep 40")
     began = arrived(lab, box, f"Job_id={number} ", "Name=mail me Began")
     assert began["To"] == "alice@example.org"
     assert text_of(began).splitlines()[-1] == "WARNING=false"
     environment = {**os.environ, "SLURMSCOPE_CONFIG": str(site / "slurmscope.toml")}
+    # slurmctld tells the accounting of it some seconds later
+    lab.wait_for(lambda: b"RUNNING" in lab.run("sacct", "-n", "-X", "-j", number, "-o", "state").stdout)
     subprocess.run([SLURMSCOPE, "import", "--since", "1h"], env=environment, check=True, capture_output=True)
     ended = arrived(lab, box, f"Job_id={number} ", "Ended", "COMPLETED, ExitCode 0")
     text = text_of(ended)
