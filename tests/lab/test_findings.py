@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from lab.behaviours import BEHAVIOURS, FAILS, LOST, REDONE, SHORT, SLOW, SPREAD, UNSEEN, Behaviour
 from lab.cluster import Lab
-from lab.page import SLURMSCOPE
+from lab.page import SLURMSCOPE, Page
 from lab.served import Served, serving
 from lab.work import MIB, SCRATCH, Work
 
@@ -238,9 +238,16 @@ def lose(told: Told, served: Served) -> None:
     time.sleep(3)
     # at once: one that has time to end may still answer slurmctld, which takes the node back then
     told.lab.run("sh", "-c", "kill -9 $(cat /lab/run/slurmd-n2.pid)")
-    told.lab.run("scontrol", "update", "nodename=n2", "state=down", "reason=its disk is gone")
+    time.sleep(3)
+
+    def down(page: Page) -> bool:
+        # again, where slurmctld comes to an answer of the dead only now: it takes the node back by that, too
+        if b"State=DOWN" not in told.lab.run("scontrol", "show", "node", "n2").stdout:
+            told.lab.run("scontrol", "update", "nodename=n2", "state=down", "reason=its disk is gone")
+        return page.sum("slurm_node_state", node="n2", state="down") == 1
+
+    served.wait(down)
     told.wait(lost, "NODE_FAIL")
-    served.wait(lambda page: page.sum("slurm_node_state", node="n2", state="down") == 1)
     told.lab.script("up")
 
 
