@@ -76,6 +76,19 @@ def needed(case: Case) -> float | None:
     return memory.peak if memory.peak is not None and (memory.coverage or 0.0) >= COVERAGE.default else memory.asked
 
 
+def fewest(case: Case) -> int | None:
+    """Nodes of its kind on which it would fit; None: that is unknown."""
+    memory = needed(case)
+    return None if memory is None else case.ground.fewest(case.life, memory)
+
+
+def unpackable(case: Case, limits: Limits) -> str | None:
+    """Where a rule needs to know on how many nodes a job would fit."""
+    if needed(case) is None:
+        return "the memory that it asked for"
+    return "the size of its nodes" if fewest(case) is None else None
+
+
 def its_gpus(case: Case) -> tuple[str, str]:
     """How they are called, and the verb for them: `its GPU`, `was`; `its 2 GPUs`, `were`."""
     return ("its GPU", "was") if case.gpus == 1 else (f"its {case.gpus} GPUs", "were")

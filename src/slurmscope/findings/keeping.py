@@ -9,14 +9,13 @@ of the rules: a finding is what was thought of a job when it ended.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from slurmscope.chore import Chore
 from slurmscope.findings.case import case
 from slurmscope.findings.ground import Ground
 from slurmscope.findings.history import DAY, StorePast
@@ -39,7 +38,6 @@ _SETTLE = 600  # seconds after a job's end in which what it used comes to be kno
 _LATE = 3600  # … and within which the accounting may tell of it
 _AT_ONCE = 1000  # jobs that are read, and judged, before anything else may come first
 _REST = 2.0  # times as long as it worked, while there is more to do
-_LAST = 10.0  # seconds for what is being judged when all ends
 
 
 class _Progress(msgspec.Struct):
@@ -162,22 +160,14 @@ class Judging:
         self._url = url
         self._store: Store | None = None
         self._complaint = ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="judging", daemon=True)
+        self._chore = Chore("judging", self._work)
 
     async def run(self) -> None:
         """Until it is cancelled; what goes wrong is logged, and tried again."""
-        self._thread.start()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._stop.set()
+        await self._chore.run()
 
     async def close(self) -> None:
-        self._stop.set()
-        if self._thread.ident is not None:
-            await asyncio.to_thread(self._thread.join, _LAST)
-        if not self._thread.is_alive():
+        if await self._chore.end():
             self._put_down()
 
     def _put_down(self) -> None:
@@ -186,7 +176,7 @@ class Judging:
         self._store = None
 
     def _work(self) -> None:
-        while not self._stop.is_set():
+        while not self._chore.stop.is_set():
             began = time.monotonic()
             more = False
             try:
@@ -200,11 +190,11 @@ class Judging:
                 # of all that serve does this is the least, and must not end it
                 log.exception("jobs could not be judged")
                 self._put_down()
-            self._stop.wait(_REST * (time.monotonic() - began) if more else _EVERY)
+            self._chore.stop.wait(_REST * (time.monotonic() - began) if more else _EVERY)
 
     def _round(self) -> bool:
         if self._store is None:
             self._store = place.open_store(self._url, must_exist=True)
-        more = self._judge.round(self._store, self._stop.is_set)
+        more = self._judge.round(self._store, self._chore.stop.is_set)
         self._complaint = ""
         return more

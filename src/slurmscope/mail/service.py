@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from slurmscope.chore import Chore
 from slurmscope.life import Life
 from slurmscope.logs import fields
 from slurmscope.mail.cancelling import Canceller
@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 _EVERY = 60.0
 _PATIENCE = 5.0
 _BLINK = 0.5  # seconds that serve waits for a ledger that is locked, before it goes on without
-_LAST = 10.0  # seconds for what is being sent when all ends
 
 Stop = Callable[[], bool]
 """Whether all is to end."""
@@ -129,9 +128,7 @@ class Mailing:
         self._ledger: Ledger | None = None
         self._links: Links | None = None
         self._seen: dict[str, set[str]] = {}
-        self._stop = threading.Event()
-        # which keeps nobody from ending: a server may take minutes for the last line of a mail
-        self._thread = threading.Thread(target=self._work, name="mail", daemon=True)
+        self._chore = Chore("mail", self._work)
         self.prefixes: dict[str, Callable[[str], Receiver]] = doors(self._parts) if settings.mail.url else {}
         try:
             self._opened()
@@ -140,18 +137,11 @@ class Mailing:
 
     async def run(self) -> None:
         """Until it is cancelled; what goes wrong is logged, and tried again."""
-        self._thread.start()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._stop.set()
+        await self._chore.run()
 
     async def close(self) -> None:
-        """Waits some seconds for what is being sent; what takes longer is cut off, and is uncertain then."""
-        self._stop.set()
-        if self._thread.ident is not None:
-            await asyncio.to_thread(self._thread.join, _LAST)
-        if self._ledger is not None and not self._thread.is_alive():
+        """What is being sent and takes longer than some seconds is cut off, and is uncertain then."""
+        if await self._chore.end() and self._ledger is not None:
             self._ledger.close()
 
     def _parts(self) -> tuple[Links, Ledger] | None:
@@ -166,7 +156,7 @@ class Mailing:
         return self._ledger
 
     def _work(self) -> None:
-        while not self._stop.is_set():
+        while not self._chore.stop.is_set():
             try:
                 ledger = self._opened()
                 self._round(ledger)
@@ -178,7 +168,7 @@ class Mailing:
                 # of all that serve does this is the least, and must not end it
                 log.exception("a round of mail failed")
                 self._count(f"{type(error).__name__}: the log says more", self.tally.waiting)
-            self._stop.wait(_EVERY)
+            self._chore.stop.wait(_EVERY)
 
     def _count(self, error: str, waiting: int | None) -> None:
         self.tally.rounds += not error
@@ -189,11 +179,11 @@ class Mailing:
     def _round(self, ledger: Ledger) -> None:
         url = place.url_of(self._settings.store)
         if url == place.NONE:
-            Post(self._settings.mail, ledger, stop=self._stop.is_set).run(wait=False)
+            Post(self._settings.mail, ledger, stop=self._chore.stop.is_set).run(wait=False)
             return
         store = place.open_store(url, must_exist=True)
         try:
-            decided, _ = make_round(self._settings, store, ledger, self._seen, wait=False, stop=self._stop.is_set)
+            decided, _ = make_round(self._settings, store, ledger, self._seen, wait=False, stop=self._chore.stop.is_set)
         finally:
             store.close()
         for outcome, count in decided.items():

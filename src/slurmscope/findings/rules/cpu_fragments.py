@@ -17,16 +17,8 @@ def spares(case: Case, limits: Limits) -> str | None:
     )
 
 
-def lacks(case: Case, limits: Limits) -> str | None:
-    memory = common.needed(case)
-    if memory is None:
-        return "the memory that it asked for"
-    return "the size of its nodes" if case.ground.fewest(case.life, memory) is None else None
-
-
 def fires(case: Case, limits: Limits) -> Finding | None:
-    life, memory = case.life, common.needed(case)
-    fewest = None if memory is None else case.ground.fewest(life, memory)
+    life, fewest = case.life, common.fewest(case)
     there = sum(node.cpus_effective for node in case.ground.nodes_of(life))
     if fewest is None or fewest >= life.nodes or not there or life.cpus / there > limits["share"]:
         return None
@@ -59,6 +51,6 @@ RULE = Rule(
         common.least(3600),
     ),
     spares=spares,
-    lacks=lacks,
+    lacks=common.unpackable,
     fires=fires,
 )

@@ -16,16 +16,8 @@ def spares(case: Case, limits: Limits) -> str | None:
     )
 
 
-def lacks(case: Case, limits: Limits) -> str | None:
-    memory = common.needed(case)
-    if memory is None:
-        return "the memory that it asked for"
-    return "the size of its nodes" if case.ground.fewest(case.life, memory) is None else None
-
-
 def fires(case: Case, limits: Limits) -> Finding | None:
-    life, memory = case.life, common.needed(case)
-    fewest = None if memory is None else case.ground.fewest(life, memory)
+    life, fewest = case.life, common.fewest(case)
     if fewest is None or fewest >= life.nodes:
         return None
     each = case.gpus / life.nodes
@@ -62,6 +54,6 @@ RULE = Rule(
     "began earlier for it. A job of which each GPU needs more CPUs than belong to it.",
     thresholds=(common.least(3600),),
     spares=spares,
-    lacks=lacks,
+    lacks=common.unpackable,
     fires=fires,
 )
