@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""After a poll what pages are made of is made before anybody asks, where somebody looks at all."""
+"""After a poll what pages are made of is made before anybody asks."""
 
 from __future__ import annotations
 
@@ -156,9 +156,11 @@ def test_a_poll_that_ends_meanwhile_is_prepared_too(poll: Poll, monkeypatch: pyt
     assert poll.told == [FRESH, frozenset({"nodes", "shares"})]
 
 
-def test_nothing_is_made_where_nobody_looks(poll: Poll) -> None:
+def test_it_is_ready_for_the_first_reader_of_the_day(poll: Poll) -> None:
     poll.ended()
-    assert poll.events == ["told"]
+    assert poll.events == ["made", "told"]
+    poll.look()
+    assert poll.events == ["made", "told"]
 
 
 def test_nothing_is_made_of_a_poll_that_read_nothing(poll: Poll) -> None:

@@ -72,7 +72,6 @@ class Outlook(msgspec.Struct, frozen=True):
 def outlook(visit: Visit, cluster: str) -> Outlook:
     """What one reader has asked for is there for all others until the next poll."""
     site, viewer = visit.site, visit.viewer
-    site.look(cluster)
     found = prepared(site, cluster)
     snapshot, queue, ground = found.snapshot, found.queue, found.ground
     troubles = trouble.Troubles(

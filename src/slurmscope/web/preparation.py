@@ -1,9 +1,6 @@
 # SPDX-FileCopyrightText: The slurmscope authors
 # SPDX-License-Identifier: Apache-2.0
-"""What pages of a cluster are made of is made when a poll has ended, and not when the first reader asks.
-
-Only where somebody looks: a site whose portal nobody opens pays nothing for it.
-"""
+"""What pages of a cluster are made of is made when a poll has ended, and not when the first reader asks."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Preparation:
         """A poll has ended. It is not kept waiting."""
         self._site.forget()
         cluster = snapshot.cluster
-        if not fresh or cluster not in self._site.looked(str):
+        if not fresh:
             await self._tell(snapshot, fresh)
             return
         # of polls that ended while an earlier one was prepared, the last is told, with what all of them brought

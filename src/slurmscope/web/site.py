@@ -127,7 +127,7 @@ class Site:
         return Pages(cluster=cluster, clock=edition.clock).view(edition, Requests(total={}))
 
     def look(self, at: Hashable) -> None:
-        """Somebody does: at how a cluster is now, by its name, or at something else."""
+        """Somebody does, and may do so again."""
         with self._looking:
             self._looked.pop(at, None)
             self._looked[at] = self._clock()

@@ -130,7 +130,6 @@ def report(visit: Visit, asked: ReportAsked) -> Page:
         raise NotFound("Reports of a whole cluster are for its staff.", "Your own", within("", "reports"))
     period = period_of(asked, visit.now) or periods.last_month(visit.now)
     whole = cluster_report.Asked(asked.cluster, period, period.month and not asked.full, visit.form == JSON)
-    visit.site.look(asked.cluster)
     visit.site.look(whole)
     document = cluster_report.report(visit.site, whole)
     if document is None:
