@@ -24,7 +24,7 @@ from slurmscope.terminal import config_option, fail, load, run, show, show_json,
 from slurmscope.waiting.case import id_of, most
 from slurmscope.waiting.explanation import Explanation, explain
 from slurmscope.waiting.reasons import parse, reason_of
-from slurmscope.waiting.record import StartRecord, start_record
+from slurmscope.waiting.record import StartRecord, starts
 from slurmscope.waiting.wanted import parsed_id, wanted
 from slurmscope.words import amount, moment, printable, span
 
@@ -143,7 +143,7 @@ def _recorder(store: Store | None) -> _Record:
         if store is None:
             return None
         try:
-            return start_record(store, snapshot.cluster, job, now)
+            return starts(store, snapshot.cluster, job.partitions, now).of(job)
         except StoreError as error:
             click.echo(f"slurmscope: without what was before: {printable(str(error))}", err=True)
             return None

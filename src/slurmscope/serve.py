@@ -198,7 +198,6 @@ def _portal(
     settings: Settings, archive: Archive, clusters: Sequence[Watched], book: Book, served: Mapping[str, str]
 ) -> Portal | None:
     # only here: its templates and reports take memory
-    from slurmscope.web.preparation import Preparation  # noqa: PLC0415
     from slurmscope.web.scripts import Scripts  # noqa: PLC0415
     from slurmscope.web.start import portal_of  # noqa: PLC0415
 
@@ -215,9 +214,8 @@ def _portal(
         served=served,
     )
     if portal is not None:
-        preparation = Preparation(portal.site, portal.events.publish)
         for one in clusters:
-            one.listeners.append(preparation.publish)
+            one.listeners.append(portal.preparation.publish)
     return portal
 
 

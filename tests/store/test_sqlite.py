@@ -25,6 +25,7 @@ from slurmscope.store.measured import COLUMNS
 from slurmscope.store.protocol import Lives, Sight, StoreError, UsageAsked
 from slurmscope.store.recorder import rebuild, tell, wrong_usage
 from slurmscope.store.sqlite import SqliteStore
+from slurmscope.usage import DAY
 
 # A row is its fields in this order, without their names. Whoever adds one adds it at the end of Life, and whoever adds
 # one to Job, or moves one, writes a migration that writes all rows anew.
@@ -247,6 +248,36 @@ def test_no_question_looks_at_every_job(store: SqliteStore, asked: Lives) -> Non
         assert any("jobs_name (name=? AND cluster=? AND user=?" in way for way in ways), ways
     elif asked.ended_since is not None:
         assert any("jobs_end (cluster=? AND end>? AND end<?)" in way for way in ways), ways
+
+
+@pytest.mark.parametrize(
+    ("only", "way"),
+    [
+        ({"cluster": "alpha"}, "SEARCH usage USING PRIMARY KEY (day>? AND day<?)"),
+        ({"user": "user7"}, "SEARCH usage USING INDEX usage_user (user=? AND day>? AND day<?)"),
+        (
+            {"cluster": "alpha", "account": "account2"},
+            "SEARCH usage USING INDEX usage_account (account=? AND day>? AND day<?)",
+        ),
+    ],
+    ids=["cluster", "user", "account"],
+)
+def test_usage_is_found_by_the_shortest_way(store: SqliteStore, only: dict[str, str], way: str) -> None:
+    """That of a whole cluster not by its people, one after the other."""
+    some = [
+        job(at, "COMPLETED", user=f"user{at % 40}", account=f"account{at % 5}", submit_time=SUBMIT + at // 40 * DAY)
+        for at in range(4000)
+    ]
+    tell(store, "alpha", list(map(accounted, some)), SUBMIT + 101 * DAY)
+    store.forget("jobs", 1)  # which looks at the tables, too
+    queries: list[str] = []
+    reader = store._reader()
+    reader.set_trace_callback(queries.append)
+    first = SUBMIT // DAY
+    assert store.usage(UsageAsked(since=first + 10, until=first + 40, by=("account",), only=only))
+    reader.set_trace_callback(None)
+    asked = next(one for one in queries if "FROM usage" in one)
+    assert reader.execute(f"EXPLAIN QUERY PLAN {asked}").fetchone()[3] == way
 
 
 # --- several at once --------------------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from slurmscope.life import Life, seen
 from slurmscope.store.sqlite import SqliteStore
-from slurmscope.waiting.record import LEAST, quantile, record_of, size_class, start_record
+from slurmscope.waiting.record import LEAST, quantile, size_class, starts, starts_of
 
 DAY = 86400
+MAIN = ("main",)
 
 
 def started(id_: int, wait: int, guess: int | None = None, **fields: Any) -> Life:
@@ -29,7 +30,7 @@ def started(id_: int, wait: int, guess: int | None = None, **fields: Any) -> Lif
 def test_figures_are_of_those_that_started() -> None:
     lives = [started(at, wait=100 * at, guess=100 * at - 60) for at in range(1, 12)]
     lives.append(seen(None, "lab", job(99), SUBMIT))  # which still waits
-    found = record_of(lives, job(1), SUBMIT - DAY, len(lives))
+    found = starts_of(lives, MAIN, SUBMIT - DAY, len(lives)).of(job(1))
     assert found.guesses is not None and found.waits is not None
     assert (found.guesses.jobs, found.guesses.median, found.guesses.low, found.guesses.high) == (11, 60, 60, 60)
     assert (found.waits.jobs, found.waits.median, found.waits.ninetieth) == (11, 600, 1000)
@@ -38,28 +39,28 @@ def test_figures_are_of_those_that_started() -> None:
 
 def test_of_few_jobs_nothing_is_told() -> None:
     lives = [started(at, wait=10, guess=5) for at in range(LEAST - 1)]
-    found = record_of(lives, job(1), SUBMIT - DAY, len(lives))
+    found = starts_of(lives, MAIN, SUBMIT - DAY, len(lives)).of(job(1))
     assert found.guesses is None and found.waits is None
 
 
 def test_jobs_of_another_size_are_not_alike() -> None:
     lives = [started(at, wait=10, cpus=64) for at in range(20)]
     lives += [started(at, wait=99, gpus={"a100": 2}) for at in range(20, 40)]
-    assert record_of(lives, job(1), SUBMIT - DAY, 40).waits is None
-    wide = record_of(lives, job(1, cpus=40), SUBMIT - DAY, 40).waits
-    fast = record_of(lives, job(1, gpus={"": 4}), SUBMIT - DAY, 40).waits
+    assert starts_of(lives, MAIN, SUBMIT - DAY, 40).of(job(1)).waits is None
+    wide = starts_of(lives, MAIN, SUBMIT - DAY, 40).of(job(1, cpus=40)).waits
+    fast = starts_of(lives, MAIN, SUBMIT - DAY, 40).of(job(1, gpus={"": 4})).waits
     assert wide is not None and wide.median == 10
     assert fast is not None and fast.median == 99 and fast.alike == "2 to 4 GPUs"
 
 
 def test_what_started_before_the_time_does_not_count() -> None:
     lives = [started(at, wait=10) for at in range(20)]
-    assert record_of(lives, job(1), SUBMIT + 11, 20).waits is None
+    assert starts_of(lives, MAIN, SUBMIT + 11, 20).of(job(1)).waits is None
 
 
 def test_a_wait_begins_when_the_job_could_have_started() -> None:
     lives = [started(at, wait=500, eligible_time=SUBMIT + 450) for at in range(20)]
-    waits = record_of(lives, job(1), SUBMIT - DAY, 20).waits
+    waits = starts_of(lives, MAIN, SUBMIT - DAY, 20).of(job(1)).waits
     assert waits is not None and waits.median == 50
 
 
@@ -90,9 +91,9 @@ def test_it_is_read_from_the_store_by_partition(tmp_path: Path) -> None:
     with store.writing("lab") as writer:
         writer.put_lives(lives)
     now = SUBMIT + DAY
-    main = start_record(store, "lab", job(1), now)
-    both = start_record(store, "lab", job(1, partition="main,gpu"), now)
-    old = start_record(store, "lab", job(1), now + 40 * DAY)
+    main = starts(store, "lab", MAIN, now).of(job(1))
+    both = starts(store, "lab", ("main", "gpu"), now).of(job(1))
+    old = starts(store, "lab", MAIN, now + 40 * DAY).of(job(1))
     store.close()
     assert main.waits is not None and main.waits.median == 155 and main.read == 30
     assert main.guesses is not None and main.guesses.median == 155
@@ -111,7 +112,7 @@ def test_of_many_jobs_some_are_read_from_all_of_the_time(tmp_path: Path) -> None
         lives.append(seen(None, "lab", job(at + 1, "RUNNING", submit_time=submit, start_time=submit + wait), submit))
     with store.writing("lab") as writer:
         writer.put_lives([replace(life, eligible_time=life.submit_time) for life in lives])
-    found = start_record(store, "lab", job(1), SUBMIT + 20 * DAY)
+    found = starts(store, "lab", MAIN, SUBMIT + 20 * DAY).of(job(1))
     store.close()
     assert found.kept == 7000 and found.read == 3500
     assert found.waits is not None and found.waits.median == 5000

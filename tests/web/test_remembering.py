@@ -86,7 +86,8 @@ class Town:
         self._snapshot = town.snapshot()
         self._time = town.NOW
         settled = town.settled(folder)
-        edition = lambda: [Edition(self._snapshot, True, lambda: self._time)]  # noqa: E731
+        self.up = True
+        edition = lambda: [Edition(self._snapshot, self.up, lambda: self._time)]  # noqa: E731
         self.site = Site(settled.settings, settled.url, edition, lambda: self._time)
         settled.close()
         self.portal: Portal = sites.portal_of(self.site)
@@ -158,8 +159,30 @@ def test_the_report_of_a_cluster_is_of_the_last_poll(polled: Town) -> None:
     client, here = staff(polled), f"/clusters/{town.CLUSTER}/report.json?days=7"
     before = client.get(here).json["used"]["ended"]
     polled.keep(again(town.HER_JOB))
+    polled.later(60)
     polled.poll(jobs=town.QUEUE)
     assert client.get(here).json["used"]["ended"] == before + 1
+
+
+def test_the_report_of_a_cluster_goes_on_while_its_queue_cannot_be_read(polled: Town) -> None:
+    """slurmctld may be away while the accounting tells of what ended."""
+    client, here = staff(polled), f"/clusters/{town.CLUSTER}/report.json?days=7"
+    polled.up = False
+    before = client.get(here).json["used"]["ended"]
+    polled.keep(again(town.HER_JOB))
+    polled.later(60)
+    polled.poll(nodes=())
+    assert client.get(here).json["used"]["ended"] == before + 1
+
+
+def test_what_is_imported_has_a_report_at_once(polled: Town) -> None:
+    client, here = staff(polled), f"/clusters/{town.CLUSTER}/report?month=2025-11"
+    assert client.get(here).status == 404
+    start = 1_762_300_000  # in November
+    polled.keep(
+        replace(again(town.HER_JOB), submit_time=start, eligible_time=start, start_time=start, end_time=start + 9)
+    )
+    assert client.get(here).status == 200
 
 
 def test_who_coordinates_no_more_sees_no_more(polled: Town) -> None:

@@ -40,7 +40,7 @@ from slurmscope.store.protocol import JobKey, Lives, Sight, Store, UsageAsked
 from slurmscope.summary import Moment, Summary, moments, node_lines
 from slurmscope.usage import DAY
 from slurmscope.waiting.explanation import Explanation, explain
-from slurmscope.waiting.record import size_class, start_record
+from slurmscope.waiting.record import Starts, starts
 from slurmscope.words import listed
 
 T = TypeVar("T")
@@ -202,8 +202,7 @@ class Reports:
 
     def _explained(self, life: Life) -> Explanation:
         """From what is kept, where the cluster is not being read: of limits and partitions only slurmctld knows."""
-        alike = "starts", life.cluster, life.partition, size_class(life)
-        record = self._remember(alike, lambda: start_record(self._store, life.cluster, life, self._now))
+        record = self.starts(life.cluster, tuple(life.partitions)).of(life)
         live = self._live(life.cluster)
         if live is not None and live.jobs.value is not None:
             return explain(life, live, record, self._now, discreet=self._discreet)
@@ -212,6 +211,12 @@ class Reports:
         at = float(life.changed_time)
         snapshot = Snapshot(cluster=life.cluster, jobs=Part(tuple(jobs), at, "store"), nodes=Part(nodes, at, "store"))
         return explain(life, snapshot, record, self._now, discreet=self._discreet)
+
+    def starts(self, cluster: str, partitions: tuple[str, ...]) -> Starts:
+        """How jobs of these partitions started lately, which those who wait are told."""
+        return self._remember(
+            ("starts", cluster, partitions), lambda: starts(self._store, cluster, partitions, self._now)
+        )
 
     def _array_facts(self, lives: Sequence[Life]) -> ArrayFacts:
         kept = lives[:_MOST_TASKS]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +46,8 @@ class Waits(msgspec.Struct, frozen=True):
 
 
 class StartRecord(msgspec.Struct, frozen=True):
+    """For a job that waits."""
+
     partitions: tuple[str, ...]
     since: int
     read: int  # lives that it was made of
@@ -54,16 +56,31 @@ class StartRecord(msgspec.Struct, frozen=True):
     waits: Waits | None
 
 
-def start_record(store: Store, cluster: str, job: Job, now: float) -> StartRecord:
-    """The record for a job that waits, from what is kept of its partitions."""
+class Starts(msgspec.Struct, frozen=True):
+    """How jobs of some partitions fared, of whatever size."""
+
+    partitions: tuple[str, ...]
+    since: int
+    read: int
+    kept: int
+    guesses: Spread | None
+    waits: Mapping[str, Waits]  # by class of size
+
+    def of(self, job: Job) -> StartRecord:
+        waits = self.waits.get(size_class(job))
+        return StartRecord(self.partitions, self.since, self.read, self.kept, self.guesses, waits)
+
+
+def starts(store: Store, cluster: str, partitions: Sequence[str], now: float) -> Starts:
+    """From what is kept of them."""
     since = int(now) - DAYS * _DAY
     lives: list[Life] = []
     kept = 0
-    for partition in job.partitions:
+    for partition in partitions:
         found = _sample(store, Lives(cluster=cluster, partition=partition, since=since, limit=MOST // _WINDOWS), now)
         lives += found
         kept += store.count(Lives(cluster=cluster, partition=partition, since=since, until=int(now) + 1))
-    return record_of(lives, job, since, kept)
+    return starts_of(lives, partitions, since, kept)
 
 
 def _sample(store: Store, asked: Lives, now: float) -> list[Life]:
@@ -75,19 +92,15 @@ def _sample(store: Store, asked: Lives, now: float) -> list[Life]:
     return lives
 
 
-def record_of(lives: Sequence[Life], job: Job, since: int, kept: int) -> StartRecord:
+def starts_of(lives: Sequence[Life], partitions: Sequence[str], since: int, kept: int) -> Starts:
     started = [life for life in lives if life.started and life.start_time is not None and life.start_time >= since]
     off = sorted(late for life in started if (late := _late(life)) is not None)
-    alike = [life for life in started if size_class(life) == size_class(job)]
-    waits = sorted(wait for life in alike if (wait := _wait(life)) is not None)
-    return StartRecord(
-        partitions=tuple(job.partitions),
-        since=since,
-        read=len(lives),
-        kept=kept,
-        guesses=_spread(off),
-        waits=_waits(waits, size_class(job)),
-    )
+    waits: dict[str, list[int]] = {}
+    for life in started:
+        if (wait := _wait(life)) is not None:
+            waits.setdefault(size_class(life), []).append(wait)
+    told = {size: _waits(sorted(some), size) for size, some in waits.items() if len(some) >= LEAST}
+    return Starts(tuple(partitions), since, len(lives), kept, _spread(off), told)
 
 
 def _late(life: Life) -> int | None:
@@ -108,8 +121,8 @@ def _spread(off: Sequence[float]) -> Spread | None:
     return Spread(len(off), quantile(off, 0.5), quantile(off, 0.1), quantile(off, 0.9))
 
 
-def _waits(waits: Sequence[float], alike: str) -> Waits | None:
-    return None if len(waits) < LEAST else Waits(len(waits), quantile(waits, 0.5), quantile(waits, 0.9), alike)
+def _waits(waits: Sequence[float], alike: str) -> Waits:
+    return Waits(len(waits), quantile(waits, 0.5), quantile(waits, 0.9), alike)
 
 
 def quantile(ranked: Sequence[float], share: float) -> float:

@@ -14,8 +14,7 @@ from slurmscope.reports.document import Document
 from slurmscope.reports.period import Period
 from slurmscope.web.site import Site
 
-_OVER = 600  # seconds for which a report of a time that is over may be shown again: it changes little
-_GOING_ON = 15  # … of one that goes on, where the cluster is not read
+_SAME = 60  # seconds for which a report may be shown again, as those of people are
 _MOST = 3  # that are made before they are asked for, besides the first
 
 
@@ -29,21 +28,26 @@ class Asked(msgspec.Struct, frozen=True):
 def report(site: Site, asked: Asked) -> Document | None:
     """None: nothing is kept of that time."""
     reports = site.reports(discreet=False)
-    make = reports.month if asked.short else reports.cluster
-    return site.remembered(asked, _version(site, asked), lambda: make(asked.cluster, asked.period, told=asked.told))
+    of = reports.month if asked.short else reports.cluster
+
+    def make() -> Document | None:
+        return of(asked.cluster, asked.period, told=asked.told)
+
+    # that there is nothing is soon found out, and is not so any more once somebody has imported it
+    return site.remembered(asked, _version(site, asked), make) or make()
 
 
 def _version(site: Site, asked: Asked) -> Hashable:
-    """Another one with a poll alone, for then it is made at once, and nobody waits for it."""
-    polled = site.snapshot(asked.cluster).jobs.time
-    if polled is None:
-        return site.turn(asked, _GOING_ON if asked.period.going_on else _OVER)
-    return polled if asked.period.going_on else polled // _OVER
+    """Another one with a poll alone, for then it is made at once, and nobody waits for it. While polls fail jobs may
+    be kept that others tell of."""
+    edition = site.edition(asked.cluster)
+    polled = edition.snapshot.jobs.time if edition is not None and edition.up else None
+    return site.turn(asked, _SAME) if polled is None else polled // _SAME
 
 
 def prepare(site: Site, cluster: str) -> None:
-    """That of the last month, which is the first that is shown, and those that somebody has asked for lately."""
+    """That of the last month, which is the first that is shown, and those that somebody has read lately."""
     first = Asked(cluster, periods.last_month(site.now), short=True)
-    lately = (one for one in site.looked(Asked) if one.cluster == cluster and one != first)
+    lately = (one for one in site.reports_read() if one.cluster == cluster and one != first)
     for one in (first, *islice(lately, _MOST)):
         report(site, one)

@@ -70,7 +70,7 @@ class Outlook(msgspec.Struct, frozen=True):
 
 
 def outlook(visit: Visit, cluster: str) -> Outlook:
-    """What one reader has asked for is there for all others until the next poll."""
+    """How a cluster is now, as a reader may see it."""
     site, viewer = visit.site, visit.viewer
     found = prepared(site, cluster)
     snapshot, queue, ground = found.snapshot, found.queue, found.ground

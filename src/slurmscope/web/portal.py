@@ -28,6 +28,7 @@ from slurmscope.web.people.proxy import ProxyError
 from slurmscope.web.people.tokens import presented
 from slurmscope.web.people.viewer import Viewer
 from slurmscope.web.pool import Pool
+from slurmscope.web.preparation import Preparation
 from slurmscope.web.request import Request, WrongAsked, address_of, asked_of, fields_of, request_of
 from slurmscope.web.route import API, GET, HTML, JSON, PDF, POST, RAW, Found, Route, Routes
 from slurmscope.web.site import Site
@@ -55,6 +56,7 @@ class Portal:
         self._sections = frozenset(one.section for one in routes if one.section)
         self._identity = identity
         self.events = Events()
+        self.preparation = Preparation(site, self.events.publish)
         self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="portal")
         # passwords one after the other: a flood of wrong ones costs one core and one scrypt's memory
         self._passwords = Pool("portal passwords", 1, _PASSWORDS_WAITING)
@@ -230,6 +232,7 @@ class Portal:
         return answer
 
     def close(self) -> None:
+        self.preparation.close()
         for pool in (self._passwords, self._long):
             pool.close()
         for threads in (self._threads, self._provider):

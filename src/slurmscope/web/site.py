@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from slurmscope.life import Life
 from slurmscope.metrics.pages import Edition, Pages
@@ -20,12 +20,15 @@ from slurmscope.store.protocol import Store, StoreError
 from slurmscope.web.errors import NotFound
 from slurmscope.web.memory import Memory
 
+if TYPE_CHECKING:
+    from slurmscope.web.cluster_report import Asked
+
 T = TypeVar("T")
 
 _SAME = 15  # seconds for which what reports have read of nodes may be used again
 _SLOWLY = 600  # … and how jobs of a partition waited in the last weeks
 _AGAIN = 3.0  # seconds after which a store that could not be opened is tried again
-_LATELY = 900  # seconds for which somebody who has looked may look again
+_LATELY = 900  # seconds for which somebody who has read a report may do so again
 
 
 class Site:
@@ -50,11 +53,12 @@ class Site:
         self._editions = editions
         self._views = views
         self._memory = Memory()
-        self._looked: dict[Hashable, float] = {}
-        self._looking = threading.Lock()  # of its own: to open the store may take long
+        self._read: dict[Asked, float] = {}  # reports of whole clusters
+        self._reading = threading.Lock()  # of its own: to open the store may take long
         self._clock = clock
         self._lock = threading.Lock()
         self._store: Store | None = None
+        self._closed = False
         self._failed: tuple[float, StoreError] | None = None
         self._own = threading.local()
 
@@ -69,6 +73,8 @@ class Site:
     def store(self) -> Store:
         """Opened when it is first needed, and again after it could not be. Raises StoreError."""
         with self._lock:
+            if self._closed:
+                raise StoreError("the portal has ended")
             if self._store is None:
                 self._store = self._opened()
             return self._store
@@ -126,27 +132,26 @@ class Site:
         edition = self.edition(cluster) or Edition(Snapshot(cluster=cluster), up=False, clock=self._clock)
         return Pages(cluster=cluster, clock=edition.clock).view(edition, Requests(total={}))
 
-    def look(self, at: Hashable) -> None:
-        """Somebody does, and may do so again."""
-        with self._looking:
-            self._looked.pop(at, None)
-            self._looked[at] = self._clock()
+    def read_report(self, one: Asked) -> None:
+        """Somebody has, and may do so again."""
+        with self._reading:
+            self._read.pop(one, None)
+            self._read[one] = self._clock()
 
-    def looked(self, kind: type[T]) -> list[T]:
-        """At what of that kind somebody has looked lately, the last first."""
-        with self._looking:
-            return [one for one in reversed(self._looked) if isinstance(one, kind)]
+    def reports_read(self) -> list[Asked]:
+        """Lately, the last first."""
+        since = self._clock() - _LATELY
+        with self._reading:
+            self._read = {one: when for one, when in self._read.items() if when > since}
+            return list(reversed(self._read))
 
     def remembered(self, key: Hashable, version: Hashable, make: Callable[[], T]) -> T:
         """What was made for that version, by whoever came first; of another version nothing is remembered."""
         return self._memory.of(key, version, make)
 
     def forget(self) -> None:
-        """What nobody has asked for, or looked at, lately. Of the former that is done when something is made, too."""
+        """What nobody has asked for lately. That is done when something is made, too."""
         self._memory.forget()
-        since = self._clock() - _LATELY
-        with self._looking:
-            self._looked = {one: when for one, when in self._looked.items() if when > since}
 
     def until_polled(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was made of the store: until a cluster is read anew, and for some seconds at most, for others write
@@ -174,6 +179,7 @@ class Site:
 
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             if self._store is not None:
                 self._store.close()
                 self._store = None

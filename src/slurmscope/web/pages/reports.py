@@ -130,12 +130,12 @@ def report(visit: Visit, asked: ReportAsked) -> Page:
         raise NotFound("Reports of a whole cluster are for its staff.", "Your own", within("", "reports"))
     period = period_of(asked, visit.now) or periods.last_month(visit.now)
     whole = cluster_report.Asked(asked.cluster, period, period.month and not asked.full, visit.form == JSON)
-    visit.site.look(whole)
     document = cluster_report.report(visit.site, whole)
     if document is None:
         all_of = within(asked.cluster, "reports")
         text, cure = "Nothing is kept of {cluster} in {period}.", "Reports that there are"
         raise NotFound(text, cure, all_of, cluster=asked.cluster, period=visit.t.period(period.words))
+    visit.site.read_report(whole)
     document = holders.compared(visit, document, asked.cluster, period)
     here = within(asked.cluster, "report")
     given = {name: getattr(asked, name) or None for name in ("month", "days", "since", "until")}

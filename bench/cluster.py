@@ -70,9 +70,11 @@ def queue() -> tuple[Job, ...]:
     return tuple(found)
 
 
-def snapshot() -> Snapshot:
+def snapshot(time: float = END - 10.0) -> Snapshot:
+    """All of it read at that time."""
+
     def part(value: object) -> Part[Any]:
-        return Part(value, float(END - 10), "text")
+        return Part(value, time, "text")
 
     def share(account: str, user: str | None, parent: str | None, depth: int) -> Share:
         return Share(account, user, None, parent, depth, 1, 0.01, 100.0, 0.01, 0.01, 0.5, 1.0)
