@@ -4,9 +4,10 @@
 
     python bench/run.py [NODES:TASKS …]
 
-Starts a slurmctld of the lab (root on Debian) at each size, and `slurmscope serve` over it. Everything is printed as
-a ratio to something measured in the same run, for machines are noisy: CPU as times that of squeue and scontrol run back
-to back, growth as times the smallest size. The limits that are promised hold for 5000:120000.
+Starts a slurmctld of the lab (root on Debian) at each size, and `slurmscope serve` over it, without history and its
+portal unless SLURMSCOPE_STORE_URL says where to keep it. Everything is printed as a ratio to something measured in the
+same run, for machines are noisy: CPU as times that of squeue and scontrol run back to back, growth as times the
+smallest size. The limits that are promised hold for 5000:120000.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Served:
         self.process = subprocess.Popen(
             [Path(sys.executable).parent / "slurmscope", "serve", "--listen", f"127.0.0.1:{PORT}"],
             env={
+                "SLURMSCOPE_STORE_URL": "none",
                 **os.environ,
                 "SLURMSCOPE_SLURM_BIN_DIR": str(bin_dir),
                 # every collection is a whole one: fast and slow parts together

@@ -14,7 +14,8 @@ from slurmscope.reports.document import Document
 from slurmscope.reports.period import Period
 from slurmscope.web.site import Site
 
-_SAME = 60  # seconds for which a report may be shown again, as those of people are
+_GOING_ON = 60  # seconds for which a report may be shown again, as those of people are
+_OVER = 300  # … of a time that is over: it changes little
 _MOST = 3  # that are made before they are asked for, besides the first
 
 
@@ -42,7 +43,8 @@ def _version(site: Site, asked: Asked) -> Hashable:
     be kept that others tell of."""
     edition = site.edition(asked.cluster)
     polled = edition.snapshot.jobs.time if edition is not None and edition.up else None
-    return site.turn(asked, _SAME) if polled is None else polled // _SAME
+    seconds = _GOING_ON if asked.period.going_on else _OVER
+    return site.turn(asked, seconds) if polled is None else polled // seconds
 
 
 def prepare(site: Site, cluster: str) -> None:
