@@ -31,6 +31,13 @@ def amount(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def rounded(value: float, digits: int) -> str:
+    """To so many digits that say something, and never as a power of ten: 0.437, 7.05, 12,345, < 0.001."""
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:,.{digits}g}"
+
+
 def number(value: float, digits: int = 1) -> str:
     """As many digits behind the point as say something: 3, 3.2, 0.04, 12,345, < 0.001."""
     if 0 < value < 0.001:

@@ -77,6 +77,15 @@ def test_memory_that_is_full_is_nothing_good(state: str, used: float, level: str
     assert {row[0].text: row[4].level for row in table.rows}["Memory"] == level
 
 
+@pytest.mark.parametrize(
+    ("cpus", "share", "told"),
+    [(1, 1.0, "1 core"), (2, 0.50001, "1 core"), (64, 0.1101, "7.046 cores"), (20480, 0.9, "18,432 cores")],
+)
+def test_what_was_used_has_digits_that_say_something(cpus: int, share: float, told: str) -> None:
+    found = document(cases.of(cases.life(cpus=cpus, told={"cpu_seconds": share * cpus * RAN})))
+    assert rows(found, "asked_and_used")["CPU"][1] == told
+
+
 def test_who_told_it_is_beside_it() -> None:
     found = document(cases.of(cases.life("RUNNING"), cases.summary(coverage=0.93)))
     table = next(one for one in found.tables() if one.name == "asked_and_used")

@@ -11,7 +11,7 @@ import msgspec
 from slurmscope.findings.case import Case
 from slurmscope.reports.document import Bars, Chart, Heat, HeatRow, Level, Series
 from slurmscope.summary import Moment, NodeLines, NodeSummary
-from slurmscope.words import listed, minute
+from slurmscope.words import listed, minute, rounded
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _EXPECTED = 0.8  # of the CPUs that it asked for should be busy
@@ -24,10 +24,10 @@ Value = Callable[[Moment], float | None]
 def charts(case: Case) -> list[Chart]:
     """Over time, of what was measured."""
     life = case.life
-    memory = [] if life.memory is None else [Level(f"asked {life.memory / _GIB:,.4g} GiB", life.memory / _GIB)]
+    memory = [] if life.memory is None else [Level(f"asked {rounded(life.memory / _GIB, 4)} GiB", life.memory / _GIB)]
     cpus = [Level(f"asked {life.cpus}", float(life.cpus))]
     if life.cpus > 1:
-        cpus.append(Level(f"80 %: {life.cpus * _EXPECTED:,.4g}", life.cpus * _EXPECTED))
+        cpus.append(Level(f"80 %: {rounded(life.cpus * _EXPECTED, 4)}", life.cpus * _EXPECTED))
     made = [
         _chart(case, "cpu", "CPU, cores busy", "cores", lambda one: one.cpu, cpus),
         _chart(case, "memory", "Memory", "GiB", lambda one: _scaled(one.memory, _GIB), memory),
@@ -46,7 +46,7 @@ def _gpu_title(case: Case) -> str:
 
 def _gpu_memory(case: Case) -> list[Level]:
     total = case.efficiency.gpu_memory.asked
-    return [] if total is None else [Level(f"there {total / _GIB:,.4g} GiB", total / _GIB)]
+    return [] if total is None else [Level(f"there {rounded(total / _GIB, 4)} GiB", total / _GIB)]
 
 
 def _scaled(value: float | None, unit: float) -> float | None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -37,7 +38,7 @@ from slurmscope.reports.document import (
 from slurmscope.reports.timeline import other_attempts, timeline
 from slurmscope.summary import NodeLines
 from slurmscope.waiting.explanation import Explanation
-from slurmscope.words import Say, english, listed, percent, size, span
+from slurmscope.words import Say, english, listed, percent, rounded, size, span
 
 NODES = "Its nodes over time"
 _MOST_PROGRAMS = 5
@@ -213,6 +214,11 @@ def waiting(why: Explanation | None, title: str = "Why it waits") -> list[Sectio
 # --- the figures ------------------------------------------------------------------------------------------------------
 
 
+def _counted(one: str, digits: int, value: float) -> str:
+    shown = rounded(value, digits)
+    return f"{shown} {one if shown == '1' else one + 's'}"
+
+
 def _figures(facts: JobFacts, say: Say) -> list[Section]:
     case = facts.case
     columns = (
@@ -224,9 +230,9 @@ def _figures(facts: JobFacts, say: Say) -> list[Section]:
     )
     used = case.efficiency
     rows = [
-        _row("CPU", used.cpu, lambda value: "1 core" if value == 1 else f"{value:,.4g} cores"),
+        _row("CPU", used.cpu, partial(_counted, "core", 4)),
         _row("Memory", used.memory, size, _full(facts)),
-        *([_row("GPU", used.gpu, lambda value: "1 GPU" if value == 1 else f"{value:,.3g} GPUs")] if case.gpus else []),
+        *([_row("GPU", used.gpu, partial(_counted, "GPU", 3))] if case.gpus else []),
         *([_row("GPU memory", used.gpu_memory, size)] if case.gpus else []),
         _row("Time", used.time, span),
     ]
