@@ -208,6 +208,14 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
     assert "is not there" in done.stderr.decode()
 
 
+def test_a_store_that_is_empty(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "new.db").close()
+    for asked in (["cluster"], ["user", "alice"], ["job", "1"]):
+        done = report(tmp_path / "new.db", *asked)
+        assert done.returncode == 1
+        assert done.stderr.decode().startswith("slurmscope: nothing is kept yet: ")
+
+
 def test_rules_of_the_settings_that_are_wrong(kept: Path, tmp_path: Path) -> None:
     settings = tmp_path / "slurmscope.toml"
     settings.write_text('[[rules]]\nrule = "low_cpus"\n')

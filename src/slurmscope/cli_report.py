@@ -189,11 +189,15 @@ def _report(
     settings = load(path).settings
     with opened(settings) as store:
         there = store.clusters()
+        if not there:
+            fail(
+                "nothing is kept yet: `slurmscope serve` keeps what it sees, `slurmscope import` takes what Slurm kept"
+            )
         if cluster is not None and cluster not in there:
-            fail(f"--cluster: expected one of {', '.join(there) or 'none'}, found {printable(cluster)}", 2)
+            fail(f"--cluster: expected one of {', '.join(there)}, found {printable(cluster)}", 2)
         if cluster is None and one_cluster:
             if len(there) != 1:
-                fail(f"--cluster: expected one of {', '.join(there) or 'none'}, found none", 2 if there else 1)
+                fail(f"--cluster: expected one of {', '.join(there)}, found none", 2)
             cluster = there[0]
         try:
             reports = Reports(store, settings, int(time.time()))

@@ -303,7 +303,7 @@ def test_what_it_saves() -> None:
     assert found.saving.cpu_seconds == 15 * RAN
     assert found.saving.memory_byte_seconds == 62 * GIB * RAN
     assert found.saving.money == pytest.approx(15.0)
-    assert found.words() == "from 5 runs; saves 30 core-hours, about 0.2 kWh, 15 EUR a run"
+    assert found.words() == "from 5 runs; saves 30 core-hours, about 0.2 kWh, 15 EUR in an average run"
     killed = request(run(1, "OUT_OF_MEMORY", memory_used=None))
     assert killed is not None and killed.saving == Cost() and killed.words() == "from runs that did not end well"
 

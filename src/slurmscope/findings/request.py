@@ -95,11 +95,11 @@ class Request(msgspec.Struct, frozen=True):
         return gained if gained >= _SOONER else None
 
     def words(self) -> str:
-        """`from 12 runs; saves 22 core-hours a run; starts about 2 h earlier`"""
+        """`from 12 runs; saves 22 core-hours in an average run; starts about 2 h earlier`"""
         parts = [f"from {amount(self.runs, 'run')}" if self.runs else "from runs that did not end well"]
         parts += self.notes
         if self.saving != Cost():
-            parts.append(f"saves {self.saving.words()} a run")
+            parts.append(f"saves {self.saving.words()} in an average run")
         if self.sooner is not None:
             parts.append(f"starts about {_about(self.sooner)} earlier")
         return "; ".join(parts)

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+from slurmscope.findings.memory import OUT_OF_MEMORY
 from slurmscope.reports.document import BAD, FINE, NOTE, UNKNOWN, Cell
 from slurmscope.words import minute, number, percent, size, span
 
 DASH = "–"
 _WELL, _HALF = 0.7, 0.35  # of what was asked for: from where on it is used well, or half way
+_CLOSE = 0.9  # … and from where on memory may soon be too little
 
 
 def level_of(share: float | None) -> str:
@@ -46,6 +48,12 @@ def hours(value: float | None) -> Cell:
 def share(value: float | None) -> Cell:
     """Without a bar, where there is no room for one or nothing to be filled."""
     return Cell(DASH if value is None else percent(value), value)
+
+
+def memory(share: float | None, state: str) -> Cell:
+    """That much of it is used is nothing good where it ran out, or nearly did."""
+    full = BAD if state == OUT_OF_MEMORY else NOTE if share is not None and share >= _CLOSE else ""
+    return meter(share, level=full if share is not None else "")
 
 
 def meter(share: float | None, source: str = "", *, judged: bool = True, level: str = "") -> Cell:

@@ -40,7 +40,7 @@ def usage_table(
     for label, one in rows:
         row = _row(label, one, kind)
         found.append((row[0], *(row[at] for at in shown), *_compared(one, label, before)))
-    against = () if before is None else (Column("change", "against before", True),)
+    against = () if before is None else (Column("change", "hours against before", True),)
     return Table(name, (*columns, *against), tuple(found), note)
 
 

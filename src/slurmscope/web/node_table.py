@@ -159,7 +159,7 @@ def reasons(rows: Sequence[Row], may: Openable, t: Translation) -> Table:
     )
     made = tuple(_away(condition, why, some, may, t) for (condition, why), some in most[:_MOST_REASONS])
     note = t("{count} more nodes are away for other reasons.", count=f"{left:,}") if left else ""
-    return Table("reasons", columns, made, note, t("All of them can take work."))
+    return Table("reasons", columns, made, note, t("All of them can take work.") if rows else cells.DASH)
 
 
 def _away(condition: str, why: str, rows: Sequence[Row], may: Openable, t: Translation) -> tuple[Cell, ...]:

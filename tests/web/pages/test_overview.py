@@ -374,7 +374,8 @@ def test_a_cluster_that_is_not_read_yet_says_what_to_do(tmp_path: Path, portals:
     assert found.get("/index.json").json["busy"] is None
     nothing = opened(portals, sites.site_of(tmp_path / "other", []))
     (tmp_path / "other").mkdir()
-    assert nothing.get("/").status == 404
+    unread = nothing.get("/")
+    assert unread.status == 503 and "No cluster has been read yet." in unread.text
     assert nothing.get("/clusters/delta").status == 404
 
 

@@ -193,24 +193,33 @@ def _runs(visit: Visit, life: Life) -> list[Section]:
     rows = []
     for one in others:
         used = efficiency(one, summaries.get(one.key), visit.now)
-        shares = [use.share if one.started else None for use in (used.cpu, used.memory, used.gpu)]
+        cpu, memory, gpu = (use.share if one.started else None for use in (used.cpu, used.memory, used.gpu))
         rows.append(
             (
                 Cell(number_of(one), one.id, link=job_link(one)),
                 cells.moment(one.submit_time),
                 Cell(states.words(one, visit.t), one.state, level=states.shape(one)),
                 cells.seconds(ran(one, visit.now) if one.started else None),
-                *map(cells.meter, shares),
+                cells.meter(cpu),
+                cells.memory(memory, one.state),
+                cells.meter(gpu),
             )
         )
     return [Section("Other runs of the same work", (Table("runs", columns, tuple(rows)),))]
+
+
+def _plainly(value: object) -> str:
+    """As people write it, and not as a program does."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_plainly(one)}" for name, one in value.items())
+    return ", ".join(map(_plainly, value)) if isinstance(value, list) else str(value)
 
 
 def _raw(life: Life) -> Section:
     """All that is kept of it, as it is kept; only times are such as people read, to the second."""
     left_out = ("transitions", "steps")
     rows = [
-        (name, Cell(moment(value) if name.endswith("_time") else printable(str(value))[:_LONG], None))
+        (name, Cell(moment(value) if name.endswith("_time") else printable(_plainly(value))[:_LONG], None))
         for name, value in document(life).items()
         if name not in left_out and value not in (None, "", [], {})
     ]

@@ -133,9 +133,11 @@ def _ran(row: _Row) -> Cell:
 def _used(name: str) -> Callable[[_Row], Cell]:
     def cell(row: _Row) -> Cell:
         use = getattr(row.used, name)
-        shown = row.life.started and not row.many
+        share = use.share if row.life.started and not row.many else None
+        if name == "memory":
+            return cells.memory(share, row.life.state)
         # a limit that is not used up takes nothing from anybody
-        return cells.meter(use.share if shown else None, judged=name != "time")
+        return cells.meter(share, judged=name != "time")
 
     return cell
 
@@ -172,7 +174,14 @@ DEFAULT = ("job", "name", "user", "state", "partition", "asked", "ran", "cpu", "
 
 
 _NONE = "There are none. Remove a filter, or look further back."
+_UNREAD = "No cluster has been read yet."
 _NONE_OF_YOURS = "You have none. Look further back, or remove the filter with your name to see those of others."
+
+
+def _empty(visit: Visit, asked: JobsAsked) -> str:
+    if not visit.site.clusters():
+        return _UNREAD
+    return _NONE_OF_YOURS if visit.viewer.name and not asked.user else _NONE
 
 
 def jobs(visit: Visit, asked: JobsAsked) -> Page:
@@ -188,7 +197,7 @@ def jobs(visit: Visit, asked: JobsAsked) -> Page:
         "jobs",
         tuple(COLUMNS[name][0] for name in names),
         tuple(tuple(COLUMNS[name][1](row) for name in names) for row in rows),
-        empty=visit.t(_NONE_OF_YOURS if visit.viewer.name and not asked.user else _NONE),
+        empty=visit.t(_empty(visit, asked)),
     )
     document = Document(
         kind="jobs",

@@ -18,7 +18,7 @@ from slurmscope.reports.period import last_days
 from slurmscope.usage import DAY
 from slurmscope.web import capacity, map, queue, room, states, trends, trouble
 from slurmscope.web.addresses import within
-from slurmscope.web.errors import NotFound
+from slurmscope.web.errors import NotNow
 from slurmscope.web.now import own
 from slurmscope.web.outlook import Outlook, clusters_table, outlook, over_all, verdict
 from slurmscope.web.page import Page
@@ -44,7 +44,7 @@ def overview(visit: Visit, asked: OverviewAsked) -> Page:
         return _one(visit, asked.cluster, asked)
     clusters = visit.site.clusters()
     if not clusters:
-        raise NotFound("No cluster has been read yet.", "Health says what is being tried.", "/health")
+        raise NotNow("No cluster has been read yet.", "Health says what is being tried.", "/health")
     return _one(visit, clusters[0], asked) if len(clusters) == 1 else _all(visit, clusters)
 
 

@@ -51,7 +51,10 @@ def reports(visit: Visit, asked: ReportsAsked) -> Page:
     kept = {one: _months(visit, one) for one in clusters}
     rows = tuple(row for cluster in clusters for month in kept[cluster] for row in _rows(visit, cluster, month))
     columns = (Column("cluster", "cluster"), Column("month", "month"), Column("of", "of"))
-    lead = visit.t("Each is a page, a PDF, a table and JSON. They reach back for store.usage_days.")
+    days = visit.site.settings.store.usage_days
+    lead = visit.t("Each is a page, a PDF, a table and JSON.")
+    if days:
+        lead += " " + visit.t("They reach back for {count} days.", count=f"{days:,}")
     return Page(
         document=Document(
             kind="reports",
