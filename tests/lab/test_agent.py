@@ -214,11 +214,11 @@ def test_several_workers(work: Work, look: Callable[[], Page], script: str) -> N
 
 
 def test_array(work: Work, look: Callable[[], Page]) -> None:
-    script = "exec " + command(memory=300, burners=1, user=0).replace("--user 0", "--user $((4 * SLURM_ARRAY_TASK_ID))")
+    script = "exec " + command(memory=300, burners=1, user=0).replace("--user 0", "--user $((8 * SLURM_ARRAY_TASK_ID))")
     with work.jobs(script, "-n1", "--array=1-3", count=3) as jobs:
         page = look()
     used = _by_job(page, "slurm_job_cpu_seconds_total")
-    assert sorted(used.values()) == [about(4), about(8), about(12)]
+    assert sorted(used.values()) == [about(8), about(16), about(24)]
     assert used == {done.job: about(done.user + done.system) for done in jobs}
     memory = _by_job(page, "slurm_job_memory_anonymous_bytes")
     assert memory == {done.job: about(300 * MIB) for done in jobs}
