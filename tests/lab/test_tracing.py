@@ -117,6 +117,8 @@ def test_signals_reach_a_steps_command_once(lab: Lab, served: Served) -> None:
 
 
 def test_a_job_that_is_cancelled(lab: Lab, served: Served) -> None:
+    """The wrapper is the batch script, which Slurm may signal alone, and does not say when it does: it passes on what
+    the command may have got from Slurm as well. One that is quick to end has it once."""
     job = submit(
         lab,
         served,
@@ -125,7 +127,7 @@ def test_a_job_that_is_cancelled(lab: Lab, served: Served) -> None:
     lab.wait_for(lambda: lab.run("test", "-e", f"{FOLDER}/batch.{job}.ready", check=False).returncode == 0)
     lab.run("scancel", "--full", job)
     assert lab.wait_for(ended(lab, job))[0] == "CANCELLED"
-    assert text(lab, f"batch.{job}") == "15"
+    assert text(lab, f"batch.{job}") in ("15", "15 15")
 
 
 def test_nobody_can_speak_for_another(lab: Lab, served: Served) -> None:

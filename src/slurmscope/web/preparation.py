@@ -67,12 +67,6 @@ class Preparation:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
-def prepare(site: Site, cluster: str) -> None:
-    """All of it. Raises StoreError."""
-    prepare_polled(site, cluster)
-    prepare_kept(site, cluster)
-
-
 def prepare_polled(site: Site, cluster: str) -> None:
     """Of what readers are shown, which may be newer than the poll that has ended."""
     snapshot = site.snapshot(cluster)

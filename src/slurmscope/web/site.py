@@ -134,16 +134,16 @@ class Site:
 
     def read_report(self, one: Asked) -> None:
         """Somebody has, and may do so again."""
+        now = self._clock()
         with self._reading:
-            self._read.pop(one, None)
-            self._read[one] = self._clock()
+            self._read = {other: when for other, when in self._read.items() if when > now - _LATELY and other != one}
+            self._read[one] = now
 
     def reports_read(self) -> list[Asked]:
         """Lately, the last first."""
         since = self._clock() - _LATELY
         with self._reading:
-            self._read = {one: when for one, when in self._read.items() if when > since}
-            return list(reversed(self._read))
+            return [one for one, when in reversed(self._read.items()) if when > since]
 
     def remembered(self, key: Hashable, version: Hashable, make: Callable[[], T]) -> T:
         """What was made for that version, by whoever came first; of another version nothing is remembered."""
